@@ -1,0 +1,1 @@
+"""Games as pure functions on batches of lanes, and their PettingZoo faces."""

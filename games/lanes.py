@@ -1,0 +1,114 @@
+"""Lanes from a Game: thousands of episodes side by side, restarted as they end."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, to_device
+
+from games.game import Array, Game, Outcome, Params
+from games.noise import Noise, Purpose
+
+
+class GameLanes:
+    """`num_lanes` episodes of `game`, stepped together. Implements `games.game.Lanes`.
+
+    `params` are the game's own by default; leaves [num_lanes, ...] let every lane play its own cell.
+    `put` moves a NumPy array to where the lanes live (e.g. to a CUDA device); the default keeps NumPy. Noise is
+    always drawn by NumPy, so the same seed plays the same episodes wherever the arrays live.
+
+    Raises ValueError for no lanes, or params of another number of lanes.
+    """
+
+    def __init__(
+        self, game: Game, num_lanes: int, params: Params = None, put: Callable[[np.ndarray], Array] = np.asarray
+    ):
+        if num_lanes < 1:
+            raise ValueError(f"lanes need at least one episode to play, got num_lanes={num_lanes}")
+        self.game, self.num_lanes, self._put = game, num_lanes, put
+        self.params = tree_map(put, game.params() if params is None else params)
+        for leaf in tree_leaves(self.params):
+            if leaf.shape[0] not in (1, num_lanes):
+                raise ValueError(f"params leaves must be [1 or {num_lanes}, ...], got shape {tuple(leaf.shape)}")
+        self.agents = game.agents
+        self.observation_spaces, self.action_spaces = game.observation_spaces, game.action_spaces
+
+    def reset(self, seed: int, *units: str) -> None:
+        """Start every lane afresh; `units` share the lanes in equal blocks (default: one unit named "lanes").
+
+        Raises ValueError where the blocks would not be equal.
+        """
+        self._key = (seed, units or ("lanes",))
+        if self.num_lanes % len(self._key[1]):
+            raise ValueError(f"{self.num_lanes} lanes cannot hold {len(units)} units in equal blocks")
+        self._noise = Noise(seed, self._key[1])
+        self._steps = 0
+        self._state = self._ended = self.game.init(self.params, self.noise(Purpose.INIT, self.game.noise_sizes[0]))
+
+    def noise(self, purpose: int, columns: int) -> Array:
+        return self._put(self._noise.draw(purpose, self._steps, self.num_lanes // len(self._key[1]), columns))
+
+    def step(self, actions: tuple[Array, ...]) -> Outcome:
+        game, params = self.game, self.params
+        ended = game.step(params, self._state, actions, self.noise(Purpose.STEP, game.noise_sizes[1]))
+        self._steps += 1
+        rewards = game.rewards(params, ended)
+        terminated, truncated = game.terminated(params, ended), game.truncated(params, ended)
+        done = terminated | truncated
+        self._ended = self._state = ended
+        if done.any():
+            fresh = game.init(params, self.noise(Purpose.INIT, game.noise_sizes[0]))
+            self._state = tree_map(lambda new, old: where_lanes(done, new, old), fresh, ended)
+        xp, shape = array_namespace(rewards), rewards.shape
+        terminated, truncated = (xp.broadcast_to(flag[:, None], shape) for flag in (terminated, truncated))
+        return Outcome(rewards, terminated, truncated, done)
+
+    def observe(self, seat: int) -> Array:
+        return self.game.observe(self.params, self._state, seat)
+
+    def legal(self, seat: int) -> tuple[Array, ...] | None:
+        return self.game.legal(self.params, self._state, seat)
+
+    @property
+    def acting(self) -> Array:
+        return self.game.acting(self.params, self._state)
+
+    @property
+    def alive(self) -> Array:
+        # An episode of these games ends for all seats at once, and the next one starts in the same step.
+        return array_namespace(self.acting).ones_like(self.acting)
+
+    def final_observations(self, seat: int) -> Array:
+        return self.game.observe(self.params, self._ended, seat)
+
+    def state_dict(self) -> dict:
+        leaves = [np.array(to_device(leaf, "cpu")) for leaf in tree_leaves(self._state)]
+        return {"seed": self._key[0], "units": list(self._key[1]), "steps": self._steps, "state": leaves}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.reset(state["seed"], *state["units"])
+        self._steps = state["steps"]
+        leaves = iter(state["state"])
+        self._state = self._ended = tree_map(lambda _: self._put(np.asarray(next(leaves))), self._state)
+
+
+def tree_map(function: Callable, tree: Any, *others: Any) -> Any:
+    """Apply `function` to every array leaf of nested tuples of the same structure; None stays None."""
+    if tree is None:
+        return None
+    if isinstance(tree, tuple):
+        mapped = [tree_map(function, *branches) for branches in zip(tree, *others, strict=True)]
+        return type(tree)(*mapped) if hasattr(tree, "_fields") else tuple(mapped)
+    return function(tree, *others)
+
+
+def tree_leaves(tree: Any) -> list[Array]:
+    """The array leaves of nested tuples, in order."""
+    leaves: list[Array] = []
+    tree_map(leaves.append, tree)
+    return leaves
+
+
+def where_lanes(mask: Array, new: Array, old: Array) -> Array:
+    """`new` on the lanes of mask [B], else `old`; leaves are [B, ...]."""
+    return array_namespace(old).where(mask.reshape(mask.shape + (1,) * (old.ndim - 1)), new, old)

@@ -1,0 +1,152 @@
+"""Normal-form games, one-shot or repeated: any payoff tensor, and the classics."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+from gymnasium.spaces import Box, Discrete
+
+from games.game import Array, feature_box
+
+
+class Params(NamedTuple):
+    table: Array  # [1 or B, K, N] float32 payoffs of the K joint actions, in C order
+
+
+class State(NamedTuple):
+    round: Array  # [B] int32 rounds played
+    joint: Array  # [B, N] int64 last round's actions
+    rewards: Array  # [B, N] float32
+
+
+@dataclass(frozen=True)
+class NormalForm:
+    """N players act at once, `rounds` times over; payoffs [N, k_1, ..., k_N].
+
+    Players observe everyone's last actions (one-hot, zeros in the first round) and the share of rounds played; in a
+    one-shot game that is a row of zeros. Each round pays; returns are sums over rounds.
+
+    Raises ValueError for payoffs that are not a finite tensor with one axis per player after the first, or no rounds.
+    """
+
+    payoffs: Any
+    rounds: int = 1
+    labels: tuple[str, ...] = ()
+    """Names of the actions in descriptions; their numbers by default."""
+    _table: np.ndarray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        payoffs = np.array(self.payoffs, np.float64)
+        if payoffs.ndim < 2 or payoffs.shape[0] != payoffs.ndim - 1 or payoffs.size == 0:
+            raise ValueError(f"payoffs must be [N, k_1, ..., k_N] for N players, got shape {payoffs.shape}")
+        if not np.isfinite(payoffs).all():
+            raise ValueError("payoffs must be finite")
+        if self.rounds < 1:
+            raise ValueError(f"a game has at least one round, got rounds={self.rounds}")
+        payoffs.setflags(write=False)
+        object.__setattr__(self, "payoffs", payoffs)
+        object.__setattr__(self, "_table", np.moveaxis(payoffs, 0, -1).reshape(1, -1, payoffs.shape[0]))
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        return tuple(f"player_{seat}" for seat in range(self.payoffs.shape[0]))
+
+    @property
+    def observation_spaces(self) -> tuple[Box, ...]:
+        return (feature_box(sum(self.payoffs.shape[1:]) + 1),) * len(self.agents)
+
+    @property
+    def action_spaces(self) -> tuple[Discrete, ...]:
+        return tuple(Discrete(choices) for choices in self.payoffs.shape[1:])
+
+    @property
+    def noise_sizes(self) -> tuple[int, int]:
+        return 1, 0  # the starting noise is unused, but tells the number of lanes and where they live
+
+    def params(self, payoffs: Any = None) -> Params:
+        """Payoffs [N, k_1, ..., k_N] for all lanes, or [B, N, k_1, ..., k_N] for a batch of games of one shape."""
+        if payoffs is None:
+            return Params(self._table.astype(np.float32))
+        payoffs = np.asarray(payoffs, np.float32)
+        batch = payoffs if payoffs.ndim > self.payoffs.ndim else payoffs[None]
+        if batch.shape[1:] != self.payoffs.shape:
+            raise ValueError(f"payoffs must keep the shape {self.payoffs.shape}, got {batch.shape[1:]}")
+        return Params(np.moveaxis(batch, 1, -1).reshape(len(batch), -1, len(self.agents)))
+
+    def init(self, params: Params, noise: Array) -> State:
+        xp, lanes, players = array_namespace(noise), noise.shape[0], len(self.agents)
+        zeros = xp.zeros_like(noise[:, :1])
+        return State(
+            xp.astype(zeros[:, 0], xp.int32),
+            xp.astype(xp.broadcast_to(zeros, (lanes, players)), xp.int64),
+            xp.zeros_like(xp.broadcast_to(zeros, (lanes, players))),
+        )
+
+    def step(self, params: Params, state: State, actions: tuple[Array, ...], noise: Array) -> State:
+        xp = array_namespace(noise)
+        joint = xp.stack([xp.astype(action, xp.int64) for action in actions], axis=1)
+        index = xp.zeros_like(joint[:, 0])
+        for seat, choices in enumerate(self.payoffs.shape[1:]):
+            index = index * choices + joint[:, seat]
+        if params.table.shape[0] == 1:
+            rewards = params.table[0][index]
+        else:
+            rewards = params.table[xp.arange(index.shape[0]), index]
+        return State(state.round + 1, joint, rewards)
+
+    def observe(self, params: Params, state: State, seat: int) -> Array:
+        xp = array_namespace(state.rewards)
+        started = state.round > 0
+        features = [
+            (state.joint[:, player] == choice) & started
+            for player, choices in enumerate(self.payoffs.shape[1:])
+            for choice in range(choices)
+        ]
+        share = xp.astype(state.round, xp.float32) / self.rounds
+        return xp.stack([*(xp.astype(feature, xp.float32) for feature in features), share], axis=1)
+
+    def legal(self, params: Params, state: State, seat: int) -> None:
+        return None
+
+    def acting(self, params: Params, state: State) -> Array:
+        return array_namespace(state.joint).ones_like(state.joint) == 1
+
+    def rewards(self, params: Params, state: State) -> Array:
+        return state.rewards
+
+    def terminated(self, params: Params, state: State) -> Array:
+        return state.round >= self.rounds
+
+    def truncated(self, params: Params, state: State) -> Array:
+        return state.round < 0  # nothing outside the rules ends these games
+
+    def describe(self, params: Params, state: State, lane: int = 0) -> str:
+        played = int(state.round[lane])
+        if not played:
+            return f"round 0 of {self.rounds}"
+        choices = [int(choice) for choice in state.joint[lane]]
+        names = [self.labels[choice] if self.labels else str(choice) for choice in choices]
+        pays = [f"{float(reward):+g}" for reward in state.rewards[lane]]
+        moves = ", ".join(f"{agent}: {name} ({pay})" for agent, name, pay in zip(self.agents, names, pays, strict=True))
+        return f"round {played} of {self.rounds}: {moves}"
+
+
+def matching_pennies(players: int = 2, rounds: int = 1) -> NormalForm:
+    """Each player wants to match the next one; the last wants to differ from the first [Jordan 1993].
+
+    Its only equilibrium is uniform play. Raises ValueError for fewer than two players.
+    """
+    if players < 2:
+        raise ValueError(f"matching pennies needs at least 2 players, got {players}")
+    coins = np.indices((2,) * players)
+    match = coins == np.roll(coins, -1, axis=0)
+    payoffs = np.where(match, 1.0, -1.0)
+    payoffs[-1] *= -1
+    return NormalForm(payoffs, rounds, ("heads", "tails"))
+
+
+def rock_paper_scissors(rounds: int = 1) -> NormalForm:
+    """Zero-sum; its only equilibrium is uniform play."""
+    row = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+    return NormalForm([row, -row], rounds, ("rock", "paper", "scissors"))

@@ -1,0 +1,128 @@
+"""Whole episodes: fixed profiles of policies, or profiles cast from a meta-strategy."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, to_device
+
+from games.game import Array, Game, Lanes, Policy
+from games.lanes import GameLanes
+from games.noise import Purpose
+from games.versus import Cast, Populations
+
+Profile = Sequence[Policy]
+Act = Callable[[], tuple[Array, ...]]
+MakeLanes = Callable[[int], Lanes]
+
+
+class Episodes(NamedTuple):
+    """Each lane's first episode."""
+
+    returns: np.ndarray  # [..., N] float64, undiscounted sums of each agent's rewards
+    lengths: np.ndarray  # [...] steps
+
+
+def play(
+    game: Game | MakeLanes,
+    profiles: Sequence[Profile],
+    episodes: int,
+    seed: int,
+    units: Sequence[str],
+    max_lanes: int = 8192,
+    max_steps: int = 20_000,
+) -> Episodes:
+    """`episodes` episodes of each of P profiles: returns [P, episodes, N], lengths [P, episodes].
+
+    Profile p plays the unit of work named `units[p]`: its numbers depend on (seed, its unit's name, episodes) only,
+    not on the profiles it is batched with. `game` may be a function that makes lanes of a given number instead.
+    Raises ValueError where names and profiles do not match, or an episode is still going after `max_steps`.
+    """
+    if len(units) != len(profiles) or len(set(units)) != len(units):
+        raise ValueError(
+            f"every profile needs a unit name of its own: {len(profiles)} profiles, {len(set(units))} names"
+        )
+    make_lanes = _lanes_maker(game)
+    block = max(1, max_lanes // episodes)
+    played = []
+    for first in range(0, len(profiles), block):
+        group = profiles[first : first + block]
+        lanes = make_lanes(len(group) * episodes)
+        lanes.reset(seed, *units[first : first + block])
+        played.append(_first_episodes(lanes, _ProfilePlayer(lanes, group, episodes).act, max_steps))
+    returns, lengths = (np.concatenate(parts) for parts in zip(*played, strict=True))
+    shape = (len(profiles), episodes)
+    return Episodes(returns.reshape(*shape, -1), lengths.reshape(shape))
+
+
+def play_mixture(
+    game: Game | MakeLanes,
+    populations: Populations,
+    sigma: np.ndarray,
+    episodes: int,
+    seed: int,
+    unit: str,
+    max_steps: int = 20_000,
+) -> Episodes:
+    """Episodes each cast with one joint profile from sigma: returns [episodes, N], lengths [episodes]."""
+    lanes = _lanes_maker(game)(episodes)
+    lanes.reset(seed, unit)
+    seats = range(len(lanes.agents))
+    cast = Cast(lanes, populations, sigma, seats)
+    cast.start()  # only first episodes count: nobody is cast again
+
+    def act() -> tuple[Array, ...]:
+        actions = cast.act()
+        return tuple(actions[seat] for seat in seats)
+
+    return _first_episodes(lanes, act, max_steps)
+
+
+class _ProfilePlayer:
+    """Plays blocks of `episodes` lanes, one profile a block; a policy is called on one unit's rows at a time.
+
+    (Matrix products may differ in the last bit with the number of rows, and a last bit can flip a sampled action.)
+    """
+
+    def __init__(self, lanes: Lanes, profiles: Sequence[Profile], episodes: int):
+        self.lanes, self.profiles = lanes, profiles
+        self.blocks = [slice(i * episodes, (i + 1) * episodes) for i in range(len(profiles))]
+        self.memories = [[policy.start(episodes) for policy in profile] for profile in profiles]
+
+    def act(self) -> tuple[Array, ...]:
+        return tuple(self._act(seat) for seat in range(len(self.lanes.agents)))
+
+    def _act(self, seat: int) -> Array:
+        observation, legal = self.lanes.observe(seat), self.lanes.legal(seat)
+        columns = max(profile[seat].noise_size for profile in self.profiles)
+        noise = self.lanes.noise(Purpose.SEAT + seat, columns)
+        actions = []
+        for block, profile, memories in zip(self.blocks, self.profiles, self.memories, strict=True):
+            policy = profile[seat]
+            masks = None if legal is None else tuple(mask[block] for mask in legal)
+            chosen, memories[seat] = policy.act(
+                observation[block], masks, memories[seat], noise[block, : policy.noise_size]
+            )
+            actions.append(chosen)
+        return array_namespace(actions[0]).concat(actions)
+
+
+def _first_episodes(lanes: Lanes, act: Act, max_steps: int) -> Episodes:
+    returns = np.zeros((lanes.num_lanes, len(lanes.agents)))
+    lengths = np.zeros(lanes.num_lanes, np.int64)
+    running = np.ones(lanes.num_lanes, bool)
+    for _ in range(max_steps):
+        outcome = lanes.step(act())
+        rewards = np.asarray(to_device(outcome.rewards, "cpu"), np.float64)
+        returns += np.where(running[:, None], rewards, 0.0)
+        lengths += running
+        running &= ~np.asarray(to_device(outcome.done, "cpu"))
+        if not running.any():
+            return Episodes(returns, lengths)
+    raise ValueError(f"{running.sum()} episodes did not end within {max_steps} steps: set a step cap on the game")
+
+
+def _lanes_maker(game: Game | MakeLanes) -> MakeLanes:
+    if isinstance(game, Game):
+        return lambda num_lanes: GameLanes(game, num_lanes)
+    return game

@@ -1,0 +1,57 @@
+"""Policies that play any game."""
+
+from dataclasses import dataclass
+
+from array_api_compat import array_namespace
+from gymnasium.spaces import Space
+
+from games.game import Array, factors
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Every legal choice of every factor with equal probability; `choices` numbers them per factor."""
+
+    choices: tuple[int, ...]
+    flat: bool
+    """Actions are [B] (Discrete) rather than [B, factors]."""
+
+    @classmethod
+    def of(cls, space: Space) -> "Uniform":
+        """For an action space, Discrete or MultiDiscrete."""
+        return cls(factors(space), flat=space.shape == ())
+
+    @property
+    def noise_size(self) -> int:
+        return len(self.choices)
+
+    def start(self, lanes: int) -> None:
+        return None
+
+    def act(
+        self, observation: Array, legal: tuple[Array, ...] | None, memory: None, noise: Array
+    ) -> tuple[Array, None]:
+        probabilities = self.probabilities(observation, legal)
+        columns = [draw(row, noise[:, factor]) for factor, row in enumerate(probabilities)]
+        return (columns[0] if self.flat else array_namespace(noise).stack(columns, axis=1)), None
+
+    def probabilities(self, observation: Array, legal: tuple[Array, ...] | None) -> tuple[Array, ...]:
+        """One [B, A_f] a factor; rows without a legal choice are treated as all legal."""
+        xp = array_namespace(observation)
+        masks = legal or tuple(
+            xp.broadcast_to(xp.ones_like(observation[:, :1]) > 0, (observation.shape[0], n)) for n in self.choices
+        )
+        weights = [xp.astype(mask | ~xp.any(mask, axis=1, keepdims=True), xp.float32) for mask in masks]
+        return tuple(weight / xp.sum(weight, axis=1, keepdims=True) for weight in weights)
+
+
+def draw(probabilities: Array, noise: Array) -> Array:
+    """[B] int64 choices by inverse CDF from probabilities [B, A] and uniforms [B]; never one of probability zero."""
+    xp = array_namespace(probabilities)
+    cumulative = xp.cumulative_sum(probabilities, axis=1)
+    # Scaling by the total, and stopping before the last positive choice, keep rounding from falling off the end.
+    reached = noise[:, None] * cumulative[:, -1:] >= cumulative
+    choice = xp.sum(xp.astype(reached, xp.int64), axis=1)
+    index = xp.arange(probabilities.shape[1])
+    last = xp.max(xp.where(probabilities > 0, index[None, :], xp.zeros_like(index)[None, :]), axis=1)
+    return xp.minimum(choice, last)

@@ -1,0 +1,174 @@
+"""Seats played by populations: one joint profile per lane and episode, drawn from a meta-strategy."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from array_api_compat import array_namespace, device, to_device
+
+from games.game import Array, Lanes, Memory, Outcome, Policy
+from games.lanes import tree_leaves, tree_map, where_lanes
+from games.noise import Purpose
+
+Populations = Sequence[Sequence[Policy]]
+
+
+class Cast:
+    """Plays `seats` of `lanes`: every episode of every lane is cast afresh with one *joint* profile from `sigma`.
+
+    sigma [k_1, ..., k_N] is a distribution over the profiles of all N seats; the seats that are not cast are summed
+    out, so the correlation of the others is kept. After a reset of the lanes, call `start`; then `act` once before each
+    step, and `recast` with the step's `done` after it.
+
+    Raises ValueError where sigma is not a distribution over the populations' profiles.
+    """
+
+    def __init__(self, lanes: Lanes, populations: Populations, sigma: np.ndarray, seats: Sequence[int]):
+        sizes = tuple(len(population) for population in populations)
+        sigma = np.asarray(sigma, np.float64)
+        if sigma.shape != sizes:
+            raise ValueError(f"sigma must have one axis entry per policy, {sizes}, got shape {sigma.shape}")
+        if not (np.isfinite(sigma).all() and (sigma >= 0).all() and abs(sigma.sum() - 1) < 1e-6):
+            raise ValueError(f"sigma must be a distribution: entries >= 0 that sum to 1, got a sum of {sigma.sum()}")
+        self.lanes, self.populations, self.seats = lanes, populations, tuple(seats)
+        joint = sigma.sum(axis=tuple(seat for seat in range(sigma.ndim) if seat not in self.seats))
+        self._profiles = np.argwhere(joint > 0)
+        self._cumulative = np.cumsum(joint[joint > 0]) / joint.sum()
+
+    def start(self) -> None:
+        """Cast every lane; call after the lanes were reset."""
+        self.profile = self._draw()
+        self._memory = {
+            (column, index): self.populations[seat][index].start(self.lanes.num_lanes)
+            for column, seat in enumerate(self.seats)
+            for index in self._support(column)
+        }
+
+    def act(self) -> dict[int, Array]:
+        """The cast's actions: seat -> [B] or [B, factors]."""
+        return {seat: self._act(column, seat) for column, seat in enumerate(self.seats)}
+
+    def recast(self, done: Array) -> None:
+        """Draw new profiles, and start memories afresh, on the lanes of done [B]."""
+        if not done.any():
+            return
+        ended = np.asarray(to_device(done, "cpu"))
+        self.profile = np.where(ended[:, None], self._draw(), self.profile)
+        for (column, index), memory in self._memory.items():
+            fresh = self.populations[self.seats[column]][index].start(self.lanes.num_lanes)
+            self._memory[column, index] = tree_map(lambda new, old: where_lanes(done, new, old), fresh, memory)
+
+    def state_dict(self) -> dict:
+        memories = [
+            np.array(to_device(leaf, "cpu")) for memory in self._memory.values() for leaf in tree_leaves(memory)
+        ]
+        return {"profile": self.profile.copy(), "memories": memories}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.start()
+        self.profile = state["profile"].copy()
+        leaves = iter(state["memories"])
+        for key, memory in self._memory.items():
+            self._memory[key] = tree_map(lambda leaf: _like(next(leaves), leaf), memory)
+
+    def _draw(self) -> np.ndarray:
+        uniforms = np.asarray(to_device(self.lanes.noise(Purpose.CAST, 1), "cpu"))[:, 0]
+        drawn = np.searchsorted(self._cumulative, uniforms, side="right")
+        # Rounding may leave the last cumulative sum just below the largest uniform.
+        return self._profiles[np.minimum(drawn, len(self._profiles) - 1)]
+
+    def _support(self, column: int) -> np.ndarray:
+        return np.unique(self._profiles[:, column])
+
+    def _act(self, column: int, seat: int) -> Array:
+        policies, observation, legal = self.populations[seat], self.lanes.observe(seat), self.lanes.legal(seat)
+        support = self._support(column)
+        noise = self.lanes.noise(Purpose.SEAT + seat, max(policies[index].noise_size for index in support))
+        xp = array_namespace(observation)
+        actions = None
+        for index in support:
+            rows = self._rows(column, index, observation)
+            if rows.shape[0] == 0:
+                continue
+            policy = policies[index]
+            masks = None if legal is None else tuple(mask[rows] for mask in legal)
+            memory: Memory = tree_map(lambda leaf, rows=rows: leaf[rows], self._memory[column, index])
+            chosen, memory = policy.act(observation[rows], masks, memory, noise[rows, : policy.noise_size])
+            self._remember(column, index, rows, memory)
+            if actions is None:
+                actions = xp.zeros((self.lanes.num_lanes, *chosen.shape[1:]), dtype=chosen.dtype, device=device(chosen))
+            actions[rows] = chosen
+        return actions
+
+    def _rows(self, column: int, index: int, like: Array) -> Array:
+        return _like(np.flatnonzero(self.profile[:, column] == index), like)
+
+    def _remember(self, column: int, index: int, rows: Array, memory: Memory) -> None:
+        def put(old: Array, new: Array) -> Array:
+            old[rows] = new
+            return old
+
+        tree_map(put, self._memory[column, index], memory)
+
+
+def _like(array: np.ndarray, leaf: Array) -> Array:
+    return array_namespace(leaf).asarray(array, device=device(leaf))
+
+
+class Versus:
+    """The game as `seats` see it while a cast plays the others; implements `games.game.Lanes`.
+
+    Seats are renumbered 0.. in the order given. `populations` and `sigma` cover all N seats of the inner lanes; those
+    of the learning seats are summed out.
+    """
+
+    def __init__(self, lanes: Lanes, populations: Populations, sigma: np.ndarray, seats: Sequence[int]):
+        self.lanes, self.seats, self.num_lanes = lanes, tuple(seats), lanes.num_lanes
+        others = [seat for seat in range(len(lanes.agents)) if seat not in self.seats]
+        self.cast = Cast(lanes, populations, sigma, others)
+        self.agents, self.observation_spaces, self.action_spaces = (
+            tuple(things[seat] for seat in self.seats)
+            for things in (lanes.agents, lanes.observation_spaces, lanes.action_spaces)
+        )
+        self._columns = list(self.seats)
+
+    def reset(self, seed: int, *units: str) -> None:
+        self.lanes.reset(seed, *units)
+        self.cast.start()
+
+    def noise(self, purpose: int, columns: int) -> Array:
+        if purpose >= Purpose.SEAT:  # the learner's seats keep the numbers of the game, apart from the cast's
+            purpose = Purpose.SEAT + self.seats[purpose - Purpose.SEAT]
+        return self.lanes.noise(purpose, columns)
+
+    def step(self, actions: tuple[Array, ...]) -> Outcome:
+        played = self.cast.act() | dict(zip(self.seats, actions, strict=True))
+        outcome = self.lanes.step(tuple(played[seat] for seat in range(len(played))))
+        self.cast.recast(outcome.done)
+        columns = self._columns
+        return Outcome(
+            outcome.rewards[:, columns], outcome.terminated[:, columns], outcome.truncated[:, columns], outcome.done
+        )
+
+    def observe(self, seat: int) -> Array:
+        return self.lanes.observe(self.seats[seat])
+
+    def legal(self, seat: int) -> tuple[Array, ...] | None:
+        return self.lanes.legal(self.seats[seat])
+
+    @property
+    def acting(self) -> Array:
+        return self.lanes.acting[:, self._columns]
+
+    @property
+    def alive(self) -> Array:
+        return self.lanes.alive[:, self._columns]
+
+    def final_observations(self, seat: int) -> Array:
+        return self.lanes.final_observations(self.seats[seat])
+
+    def state_dict(self) -> dict:
+        return {"lanes": self.lanes.state_dict(), "cast": self.cast.state_dict()}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.lanes.load_state_dict(state["lanes"])
+        self.cast.load_state_dict(state["cast"])

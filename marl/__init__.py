@@ -1,0 +1,1 @@
+"""Learning: best-response oracles, populations and the outer loops."""

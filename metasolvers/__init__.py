@@ -1,0 +1,1 @@
+"""Meta-solvers: from payoff tensors to joint meta-strategies."""
