@@ -187,15 +187,15 @@ class BucketBrigade:
 
     def _rewards(self, params: Params, modes: Array, safe: Array, saved: Array, ruined: Array) -> Array:
         """[N, B]: the night's wage, the team's pay for every house, the owners' for houses saved and ruined."""
-        xp = array_namespace(safe)
-        team = count(safe) * params.safe + count(ruined) * params.ruined
-        own_saved, own_ruined = (
-            xp.stack([count(x[seat :: self.N]) for seat in range(self.N)]) for x in (saved, ruined)
-        )
-        other_saved, other_ruined = count(saved) - own_saved, count(ruined) - own_ruined
+        xp, N = array_namespace(safe), self.N
+        changed = xp.stack([saved, ruined])
+        own = xp.stack([xp.sum(changed[:, seat::N], axis=1, dtype=xp.int8) for seat in range(N)], axis=1)
+        total = xp.sum(own, axis=1, dtype=xp.int8)  # every house has one owner
+        other = total[:, None] - own
         wage = modes * params.work + (1 - modes) * params.rest  # a product is three times faster than `where`
-        gain = own_saved * params.own_gain.T + other_saved * params.other_gain.T
-        loss = own_ruined * params.own_loss.T + other_ruined * params.other_loss.T
+        team = xp.sum(safe, axis=0, dtype=xp.int8) * params.safe + total[1] * params.ruined
+        gain = own[0] * params.own_gain.T + other[0] * params.other_gain.T
+        loss = own[1] * params.own_loss.T + other[1] * params.other_loss.T
         return wage + team + gain - loss
 
     def observe(self, params: Params, state: State, seat: int) -> Array:
@@ -268,9 +268,3 @@ def needed(params: Params, uniforms: Array) -> Array:
     """
     xp = array_namespace(uniforms)
     return 1 + sum(xp.astype(uniforms >= params.p_save[:, k], xp.int8) for k in range(params.p_save.shape[1]))
-
-
-def count(houses: Array) -> Array:
-    """[B] int8 number of houses in boolean [H, B]."""
-    xp = array_namespace(houses)
-    return xp.sum(xp.astype(houses, xp.int8), axis=0, dtype=xp.int8)
