@@ -11,6 +11,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from gymnasium.spaces import Box, MultiDiscrete
 
+from games.bucket_brigade.observation import Seen, places, scales, widths, write
 from games.bucket_brigade.scenarios import CELL, checked, scenario_values
 from games.game import Array, feature_box
 from games.spelling import unknown
@@ -29,9 +30,10 @@ class Params(NamedTuple):
     beta: Array  # [1 or B] spread; no rule of the Bernoulli mode reads it
     p_save: Array  # [1 or B, N] that 1, 2, ... N workers save a burning house
     rho: Array  # [1 or B]
-    wage: Array  # [1 or B, 2] of a night's rest, of a night's work
-    safe: Array  # [1 or B] to everyone per safe house and night
-    ruined: Array  # [1 or B] to everyone per ruined house and night
+    work: Array  # [1 or B] pay of a night's work: minus its cost
+    rest: Array  # [1 or B] pay of a night's rest
+    safe: Array  # [1 or B] pay of everyone for each safe house
+    ruined: Array  # [1 or B] pay of everyone for each ruined house
     own_gain: Array  # [1 or B, N]
     other_gain: Array  # [1 or B, N]
     own_loss: Array  # [1 or B, N]
@@ -40,7 +42,8 @@ class Params(NamedTuple):
     ends_when_quiet: Array  # [1] bool
     opening_fires_pay: Array  # [1] bool
     house: Array  # [1, H] int8: 0, 1, ... H - 1
-    seats: Array  # [1, N, H + N] float32: who owns what, and who is who
+    seats: Array  # [1, N, H + N] int8: who owns what, and who is who
+    scale: Array  # [1 or B, D] of the observed features
 
 
 class State(NamedTuple):
@@ -114,7 +117,7 @@ class BucketBrigade:
 
     @property
     def observation_spaces(self) -> tuple[Box, ...]:
-        return (feature_box(5 * self.H + 4 * self.N + 1),) * self.N
+        return (feature_box(sum(widths(self.N, self.H))),) * self.N
 
     @property
     def action_spaces(self) -> tuple[MultiDiscrete, ...]:
@@ -133,28 +136,29 @@ class BucketBrigade:
         cell = self._values | {name: checked(name, value, N) for name, value in overrides.items()}
         switches = {name: getattr(self, name) for name in RULES[self.rules]}
         switches = {name: RULES[self.rules][name] if value is None else value for name, value in switches.items()}
-        wage = np.stack(np.broadcast_arrays(cell["rest_reward"], -cell["cost"]), axis=1)
         owns = np.arange(H) % N == np.arange(N)[:, None]
         floats = {
             "beta": cell["beta"],
             "p_save": 1 - (1 - cell["kappa"][:, None]) ** np.arange(1, N + 1),
             "rho": cell["rho"],
-            "wage": wage,
+            "work": -cell["cost"],
+            "rest": cell["rest_reward"],
             "safe": cell["team_gain"] / H,
             "ruined": -cell["team_loss"] / H,
             **{name: cell[name] for name in ("own_gain", "other_gain", "own_loss", "other_loss")},
-            "seats": np.hstack([owns, np.eye(N)])[None],
+            "scale": scales(N, H, cell["min_nights"]),
         }
         return Params(
             **{name: value.astype(np.float32) for name, value in floats.items()},
             min_nights=cell["min_nights"].astype(np.int16),
             **{name: np.array([value]) for name, value in switches.items()},
             house=np.arange(H, dtype=np.int8)[None],
+            seats=np.hstack([owns, np.eye(N)])[None].astype(np.int8),
         )
 
     def init(self, params: Params, noise: Array) -> State:
         xp = array_namespace(noise)
-        houses = xp.astype(noise.T < params.rho, xp.int8)
+        houses = xp.astype(params.rho > noise.T, xp.int8)
         nothing = xp.concat([xp.zeros_like(houses[:1])] * self.N)
         night, rewards = xp.astype(nothing[0], xp.int16), xp.astype(nothing, xp.float32)
         return State(houses.T, night, nothing.T, nothing.T, nothing.T, rewards.T)
@@ -176,39 +180,35 @@ class BucketBrigade:
 
     def _rewards(self, params: Params, modes: Array, safe: Array, saved: Array, ruined: Array) -> Array:
         """[N, B]: the night's wage, the team's pay for every house, the owners' for houses saved and ruined."""
-        xp = array_namespace(safe)
-        team = count(safe) * params.safe + count(ruined) * params.ruined
-        own_saved, own_ruined = (
-            xp.stack([count(x[seat :: self.N]) for seat in range(self.N)]) for x in (saved, ruined)
-        )
-        other_saved, other_ruined = xp.sum(own_saved, axis=0) - own_saved, xp.sum(own_ruined, axis=0) - own_ruined
-        wage = xp.where(modes == WORK, params.wage[:, WORK], params.wage[:, REST])
-        gain = own_saved * params.own_gain.T + other_saved * params.other_gain.T
-        loss = own_ruined * params.own_loss.T + other_ruined * params.other_loss.T
+        xp, N = array_namespace(safe), self.N
+        changed = xp.stack([saved, ruined])
+        own = xp.stack([xp.sum(changed[:, seat::N], axis=1, dtype=xp.int8) for seat in range(N)], axis=1)
+        total = xp.sum(own, axis=1, dtype=xp.int8)  # every house has one owner
+        other = total[:, None] - own
+        wage = modes * params.work + (1 - modes) * params.rest  # a product is three times faster than `where`
+        team = xp.sum(safe, axis=0, dtype=xp.int8) * params.safe + total[1] * params.ruined
+        gain = own[0] * params.own_gain.T + other[0] * params.other_gain.T
+        loss = own[1] * params.own_loss.T + other[1] * params.other_loss.T
         return wage + team + gain - loss
 
     def observe(self, params: Params, state: State, seat: int) -> Array:
-        """Per house: safe, burning, ruined, its place among the burning ones / H, owned; per agent: who is asked, last
-        signal, last mode, last house / (H - 1); and night / min_nights, which stays at 1 once the episode may end."""
+        """[B, 5 H + 4 N + 1]: the features of `observation.Seen`."""
         xp = array_namespace(state.rewards)
-        houses = state.houses.T
+        houses, modes = state.houses.T, state.modes.T
         burning = xp.astype(houses == BURNING, xp.int8)
-        place = burning * xp.cumulative_sum(burning, axis=0, dtype=xp.int8)
-        asked = xp.broadcast_to(params.seats[0, seat, :, None], (self.H + self.N, houses.shape[1]))
-        earliest = xp.astype(xp.maximum(params.min_nights, xp.ones_like(params.min_nights)), xp.float32)
-        night = xp.astype(xp.minimum(state.night, params.min_nights), xp.float32) / earliest
-        parts = [
-            xp.astype(houses == SAFE, xp.float32),
-            xp.astype(burning, xp.float32),
-            xp.astype(houses == RUINED, xp.float32),
-            xp.astype(place, xp.float32) / self.H,
-            asked,
-            xp.astype(state.signals.T, xp.float32),
-            xp.astype(state.modes.T, xp.float32),
-            xp.astype(state.positions.T, xp.float32) / (self.H - 1),
-            night[None, :],
-        ]
-        return xp.concat(parts).T
+        seen = Seen(
+            safe=xp.astype(houses == SAFE, xp.int8),
+            burning=burning,
+            ruined=xp.astype(houses == RUINED, xp.int8),
+            place=places(burning),
+            owned=xp.zeros_like(houses) + params.seats[0, seat, : self.H, None],
+            asked=xp.zeros_like(modes) + params.seats[0, seat, self.H :, None],
+            signals=state.signals.T,
+            modes=modes,
+            positions=state.positions.T,
+            night=xp.astype(xp.minimum(state.night, params.min_nights), xp.int8)[None, :],
+        )
+        return write(seen, params.scale)
 
     def legal(self, params: Params, state: State, seat: int) -> None:
         return None
@@ -244,7 +244,7 @@ class BucketBrigade:
 def workers(params: Params, positions: Array, modes: Array) -> Array:
     """[H, B] int8 agents at work on every house."""
     xp = array_namespace(positions)
-    targets = xp.where(modes == WORK, positions, xp.full_like(positions, -1))
+    targets = modes * (positions + 1) - 1  # -1 where an agent rests
     return sum(xp.astype(target == params.house.T, xp.int8) for target in targets)
 
 
@@ -256,9 +256,3 @@ def needed(params: Params, uniforms: Array) -> Array:
     """
     xp = array_namespace(uniforms)
     return 1 + sum(xp.astype(uniforms >= params.p_save[:, k], xp.int8) for k in range(params.p_save.shape[1]))
-
-
-def count(houses: Array) -> Array:
-    """[B] int8 number of houses in boolean [H, B]."""
-    xp = array_namespace(houses)
-    return xp.sum(xp.astype(houses, xp.int8), axis=0, dtype=xp.int8)
