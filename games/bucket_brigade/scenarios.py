@@ -1,0 +1,64 @@
+"""Named parameter sets of Bucket Brigade, and what values a parameter may take."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from games.spelling import unknown
+
+SCENARIOS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("scenarios.json").read_text())["scenarios"]
+
+PROBABILITIES = ("beta", "kappa", "rho")
+"""beta: a fire spreads to a neighbour (dead here: a fire lives one night); kappa: one worker saves a burning house; rho:
+a safe house catches fire in a night."""
+
+AMOUNTS = ("cost", "rest_reward", "team_gain", "team_loss")
+"""Paid to an agent per night: for working, for resting, and for a ring all safe or all ruined."""
+
+SEAT_AMOUNTS = ("own_gain", "other_gain", "own_loss", "other_loss")
+"""Paid to an agent per house saved and per house ruined, for houses it owns and for others; a number, or one a seat."""
+
+CELL = (*PROBABILITIES, *AMOUNTS, *SEAT_AMOUNTS, "min_nights")
+"""Parameters that may differ from lane to lane."""
+
+
+def scenario_values(scenario: str, overrides: dict[str, Any]) -> dict[str, Any]:
+    """The scenario's parameters with `overrides` that are not None in their place.
+
+    Raises ValueError for an unknown scenario, or a value out of range.
+    """
+    if scenario not in SCENARIOS:
+        raise unknown("Bucket Brigade scenario", scenario, SCENARIOS)
+    values = SCENARIOS[scenario] | {name: value for name, value in overrides.items() if value is not None}
+    for name, least in (("num_agents", 1), ("num_houses", 2)):
+        if values[name] != int(values[name]) or not least <= values[name] <= 100:
+            raise ValueError(f"{name} must be a whole number from {least} to 100, got {values[name]}")
+    return values | {name: checked(name, values[name], values["num_agents"]) for name in CELL}
+
+
+def checked(name: str, value: Any, seats: int) -> np.ndarray:
+    """A parameter of `CELL` as float64 [1 or B], or [1 or B, seats] for a seat's amounts.
+
+    A seat's amounts may come as a number, one per seat, or [B, 1 or seats]. Raises ValueError for another shape, or a
+    value that is not finite or out of range.
+    """
+    array = np.asarray(value, np.float64)
+    if name in SEAT_AMOUNTS:
+        array = array[None] if array.ndim == 1 else array.reshape(-1, 1) if array.ndim == 0 else array
+        if array.ndim != 2 or array.shape[1] not in (1, seats):
+            raise ValueError(
+                f"{name} must be a number, one per seat ({seats}) or [B, {seats}], got shape {array.shape}"
+            )
+        array = np.broadcast_to(array, (len(array), seats))
+    else:
+        array = np.atleast_1d(array)
+        if array.ndim != 1:
+            raise ValueError(f"{name} must be a number or one per lane, got shape {array.shape}")
+    high = 1.0 if name in PROBABILITIES else np.inf
+    if array.size == 0 or not (np.isfinite(array) & (array >= 0) & (array <= high)).all():
+        raise ValueError(f"{name} must lie in [0, {high:g}] and be finite, got {value}")
+    if name == "min_nights" and not (array == np.floor(array)).all():
+        raise ValueError(f"min_nights must be whole, got {value}")
+    return array
