@@ -6,7 +6,7 @@ import numpy as np
 from array_api_compat import array_namespace, device, to_device
 
 from games.game import Array, Lanes, Memory, Outcome, Policy
-from games.lanes import tree_leaves, tree_map, where_lanes
+from games.lanes import put_lanes, tree_leaves, tree_map
 from games.noise import Purpose
 
 Populations = Sequence[Sequence[Policy]]
@@ -55,7 +55,7 @@ class Cast:
         self.profile = np.where(ended[:, None], self._draw(), self.profile)
         for (column, index), memory in self._memory.items():
             fresh = self.populations[self.seats[column]][index].start(self.lanes.num_lanes)
-            self._memory[column, index] = tree_map(lambda new, old: where_lanes(done, new, old), fresh, memory)
+            self._memory[column, index] = tree_map(lambda new, old: put_lanes(done, new, old), fresh, memory)
 
     def state_dict(self) -> dict:
         memories = [
