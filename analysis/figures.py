@@ -96,7 +96,9 @@ def learning_curves(run: Run) -> Figure | None:
             error = INTERVAL * np.array([row["standard_error"] for row in curve])
             axis.plot(steps, value, color=colours[iteration], label=f"iteration {iteration}")
             axis.fill_between(steps, value - error, value + error, color=colours[iteration], alpha=0.2, linewidth=0)
-        axis.set(title=f"player {player}", xlabel="environment steps (thousands)", ylabel="return per episode")
+        axis.set(title=f"player {player}", xlabel="environment steps (thousands)")
+        axis.label_outer()
+    figure.supylabel("return per episode", fontsize=9)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False, fontsize=7)
     reward = "the team's reward" if run.config["ppo"].get("reward") == "team" else "its own reward"

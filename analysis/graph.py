@@ -21,8 +21,8 @@ def response_graph(run: Run) -> Figure:
     """The joint profiles alpha-rank plays most, and the deviations that selection favours between them.
 
     A node is a joint profile, named by the players' policy indices, with its share of the stationary distribution. An
-    edge is one player's change of policy whose fixation probability exceeds the neutral 1 / m; its number is how many
-    times [Omidshafiei et al. 2019, section 2].
+    arrow is one player's change of policy whose fixation probability exceeds the neutral 1 / m, black where it is
+    certain [Omidshafiei et al. 2019, section 2].
     """
     payoffs = run.iterations[-1].mean
     selection = {"alpha": run.config["alpha"], "population_size": run.config["population_size"]}
@@ -30,29 +30,31 @@ def response_graph(run: Run) -> Figure:
     shown = [int(node) for node in np.argsort(-mass, kind="stable")[:NODES]]
     angles = [math.pi / 2 - 2 * math.pi * place / len(shown) for place in range(len(shown))]
     places = {node: (math.cos(angle), math.sin(angle)) for node, angle in zip(shown, angles, strict=True)}
-    figure = Figure(figsize=(5.0, 5.0))
+    figure = Figure(figsize=(6.0, 5.0))
     axis = figure.subplots()
     _edges(axis, places, payoffs, selection)
     _nodes(axis, figure, places, mass, payoffs.shape[1:])
-    axis.set(xlim=(-1.45, 1.45), ylim=(-1.4, 1.4), aspect="equal")
+    axis.set(xlim=(-1.6, 1.6), ylim=(-1.3, 1.3), aspect="equal")
     axis.axis("off")
-    axis.set_title(
+    figure.suptitle(
         f"Response graph of alpha-rank (alpha {selection['alpha']:g}, m {selection['population_size']}):\n"
-        f"{len(shown)} of {len(mass)} profiles, {mass[shown].sum():.1%} of the mass; edges: favoured deviations"
+        f"{len(shown)} of {len(mass)} profiles, {mass[shown].sum():.1%} of the mass; "
+        "arrows: favoured deviations, darker where surer",
+        fontsize=9,
     )
     return figure
 
 
 def _nodes(axis: Axes, figure: Figure, places: dict, mass: np.ndarray, shape: tuple[int, ...]) -> None:
     scale = LogNorm(FAINTEST, 1, clip=True)
-    colours = ScalarMappable(scale, colormaps["cividis_r"])
+    colours = ScalarMappable(scale, colormaps["Blues"])
     for node, (x, y) in places.items():
         axis.scatter(x, y, s=520, color=colours.to_rgba(mass[node]), edgecolor="0.2", linewidth=0.8, zorder=3)
         dark = scale(mass[node]) > 0.55
         share = f"{mass[node]:.0%}" if mass[node] >= 0.005 else "<1%"
         axis.text(x, y, share, ha="center", va="center", size=7, color="w" if dark else "k", zorder=4)
         name = "-".join(str(index) for index in np.unravel_index(node, shape))
-        axis.text(1.27 * x, 1.2 * y, name, ha="center", va="center", size=8)
+        axis.text(1.36 * x, 1.19 * y, name, ha="center", va="center", size=8)
     figure.colorbar(colours, ax=axis, label="share of the stationary distribution", shrink=0.6)
 
 
