@@ -1,0 +1,143 @@
+"""Meta-games: payoff tensors, joint meta-strategies, and what a deviation from them gains.
+
+`payoffs` is [N, k_1, ..., k_N]: axis 0 the player, then every player's policy index. `sigma` is a joint distribution
+[k_1, ..., k_N]. Gains are in the payoffs' own units and *restricted*: they deviate to the policies in the table.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+MASS_TOLERANCE = 1e-6
+"""How far a distribution's sum may be from one; rounding of float32 input stays below it."""
+
+
+def check_payoffs(payoffs: ArrayLike) -> np.ndarray:
+    """The payoff tensor as float64 [N, k_1, ..., k_N], N >= 1 and every k_i >= 1; a copy unless it already is one.
+
+    Raises ValueError for ragged, non-numeric, complex, empty or non-finite payoffs and for a wrong number of axes.
+    """
+    table = _real_array(payoffs, "payoffs", "one array [N, k_1, ..., k_N]")
+    players = table.shape[0] if table.ndim else 0
+    if table.ndim < 2 or table.ndim != players + 1:
+        raise ValueError(
+            f"payoffs must be [N, k_1, ..., k_N], one axis of policies for each of the N players on axis 0; "
+            f"got shape {table.shape}: stack the players' tables with np.stack(tables)"
+        )
+    if table.size == 0:
+        raise ValueError(f"payoffs need at least one policy per player; got shape {table.shape}: add a first policy")
+    return table
+
+
+def check_sigma(sigma: ArrayLike, payoffs: np.ndarray | None = None) -> np.ndarray:
+    """The joint distribution as float64 [k_1, ..., k_N], matched against `payoffs` [N, k_1, ..., k_N] when given.
+
+    Raises ValueError for what is no distribution, or one of another shape.
+    """
+    joint = _real_array(sigma, "sigma", "one joint distribution [k_1, ..., k_N]")
+    if payoffs is not None and joint.shape != payoffs.shape[1:]:
+        raise ValueError(
+            f"sigma must be a joint distribution of shape {payoffs.shape[1:]}, like one player's payoffs; "
+            f"got {joint.shape}: join independent strategies with product(marginals)"
+        )
+    if joint.size == 0 or joint.min() < 0 or abs(joint.sum() - 1) > MASS_TOLERANCE:
+        lowest = joint.min() if joint.size else "none"
+        raise ValueError(
+            f"sigma must be non-negative and sum to 1; got smallest entry {lowest} and sum {joint.sum()}: "
+            f"divide non-negative weights by their sum"
+        )
+    return joint
+
+
+def marginal(sigma: ArrayLike, player: int) -> np.ndarray:
+    """One player's distribution over policies [k_player] under a joint sigma [k_1, ..., k_N].
+
+    Raises ValueError for a player who is not there.
+    """
+    joint = check_sigma(sigma)
+    if not 0 <= player < joint.ndim:
+        raise ValueError(f"player must be in 0..{joint.ndim - 1} for sigma of shape {joint.shape}; got {player}")
+    return joint.sum(axis=tuple(axis for axis in range(joint.ndim) if axis != player))
+
+
+def product(marginals: Sequence[ArrayLike]) -> np.ndarray:
+    """The joint distribution [k_1, ..., k_N] of independent strategies, `marginals[player]` of shape [k_player].
+
+    Raises ValueError when there is none, or one is no distribution over a player's policies.
+    """
+    factors = [check_sigma(strategy) for strategy in marginals]
+    if not factors or any(factor.ndim != 1 for factor in factors):
+        raise ValueError(
+            f"marginals must hold one vector per player; got shapes {[factor.shape for factor in factors]}: "
+            f"pass [marginal(sigma, player) for every player]"
+        )
+    return reduce(np.multiply.outer, factors)
+
+
+def expected_payoffs(payoffs: ArrayLike, sigma: ArrayLike) -> np.ndarray:
+    """What every player earns in expectation, [N], when the profile is drawn from the joint sigma."""
+    table = check_payoffs(payoffs)
+    joint = check_sigma(sigma, table)
+    return table.reshape(len(table), -1) @ joint.ravel()
+
+
+def deviation_gains(payoffs: ArrayLike, sigma: ArrayLike) -> tuple[np.ndarray, ...]:
+    """What a player gains who ignores the draw from sigma and always plays one policy: N arrays [k_player].
+
+    gains[i][a] = E_{s ~ sigma}[payoffs[i](a, s_{-i}) - payoffs[i](s)]; the others' policies stay correlated
+    [Moulin & Vial 1978, coarse correlated equilibrium].
+    """
+    table = check_payoffs(payoffs)
+    joint = check_sigma(sigma, table)
+    values = expected_payoffs(table, joint)
+    gains = []
+    for player, own in enumerate(table):
+        others = joint.sum(axis=player, keepdims=True)
+        rest = tuple(axis for axis in range(joint.ndim) if axis != player)
+        gains.append((own * others).sum(axis=rest) - values[player])
+    return tuple(gains)
+
+
+def cce_gap(payoffs: ArrayLike, sigma: ArrayLike) -> float:
+    """Sum over players of the best deviation's gain from a joint sigma: <= 0 in a coarse correlated equilibrium."""
+    return float(sum(gains.max() for gains in deviation_gains(payoffs, sigma)))
+
+
+def nash_conv(payoffs: ArrayLike, sigma: ArrayLike) -> float:
+    """Sum over players of the best response's gain against a product sigma; 0 exactly at Nash equilibria.
+
+    Raises ValueError when sigma is correlated: its deviations say nothing about Nash, ask `cce_gap`.
+    """
+    joint = check_sigma(sigma, check_payoffs(payoffs))
+    independent = product([marginal(joint, player) for player in range(joint.ndim)])
+    apart = float(np.abs(joint - independent).sum())
+    if apart > MASS_TOLERANCE:
+        raise ValueError(
+            f"nash_conv is asked of a product of independent strategies; this sigma is {apart:.3g} (L1) from the "
+            f"product of its marginals: use cce_gap(payoffs, sigma)"
+        )
+    return cce_gap(payoffs, joint)
+
+
+def exploitability(payoffs: ArrayLike, sigma: ArrayLike) -> float:
+    """`nash_conv` per player: in a two-player zero-sum game, how far the average side is from its maximin value."""
+    return nash_conv(payoffs, sigma) / np.ndim(sigma)
+
+
+def _real_array(values: ArrayLike, name: str, wanted: str) -> np.ndarray:
+    """Any real, finite array-like as float64; the one place where foreign numbers come in."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{name} must be {wanted}; got ragged or unreadable nesting: pad or fill it ({error})"
+        ) from None
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be {wanted} of real numbers; got dtype {array.dtype}: convert it to float first")
+    array = array.astype(np.float64, copy=False)
+    if not np.isfinite(array).all():
+        where = tuple(int(index) for index in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name} must be finite; got {array[where]} at {where}: evaluate or drop that entry")
+    return array

@@ -1,0 +1,72 @@
+"""Nash equilibria of two-player zero-sum games by linear programming."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linprog
+
+from metasolvers.metagame import check_payoffs, product
+
+CANCEL_TOLERANCE = 1e-6
+"""How far payoffs may be from summing to a constant, relative to their spread; float32 tables stay below it."""
+
+
+def zero_sum_nash(payoffs: ArrayLike) -> np.ndarray:
+    """Nash equilibrium of a two-player zero-sum game by linear programming [von Neumann 1928].
+
+    payoffs [2, m, n] -> sigma [m, n], the product of both players' maximin strategies. The players' payoffs may also
+    sum to a constant other than zero. Where there are several equilibria, it is a vertex of each side's optimal set.
+    Raises ValueError for more players or payoffs that do not cancel; use `alpha_rank` there.
+    """
+    table = check_payoffs(payoffs)
+    if len(table) != 2:
+        raise ValueError(f"zero_sum_nash needs two players; got {len(table)} (shape {table.shape}): use alpha_rank")
+    row = _centred_row_payoffs(table)
+    return product([_maximin(row), _maximin(-row.T)])
+
+
+def _centred_row_payoffs(table: np.ndarray) -> np.ndarray:
+    """Player 0's payoffs [m, n] moved and scaled into [-1, 1], which changes no strategy. [2, m, n] in.
+
+    The solver's tolerances are absolute, so payoffs of 1e-6 or 1e6 must be brought to its own scale.
+    """
+    low, high = table.min(axis=(1, 2), keepdims=True), table.max(axis=(1, 2), keepdims=True)
+    centred = table - (low / 2 + high / 2)
+    scale = np.abs(centred).max()
+    # Differences lost to rounding in the table itself are no spread.
+    scale = 0.0 if scale <= 4 * np.finfo(float).eps * np.abs(table).max() else scale
+    if scale == 0:
+        return np.zeros(table.shape[1:])
+    centred = centred / scale
+    total = centred.sum(axis=0)
+    total -= np.median(total)  # the constant most entries agree on, so that the odd one is named
+    worst = np.unravel_index(np.abs(total).argmax(), total.shape)
+    if abs(total[worst]) > CANCEL_TOLERANCE:
+        entry = tuple(int(index) for index in worst)
+        raise ValueError(
+            f"zero_sum_nash needs payoffs that cancel (or sum to a constant); at profile {entry} the players get "
+            f"{table[0][worst]} and {table[1][worst]}: use alpha_rank for general-sum games"
+        )
+    return centred[0]
+
+
+def _maximin(own: np.ndarray) -> np.ndarray:
+    """A strategy x [m] that maximises min_b (x @ own)[b]; own [m, n] in [-1, 1].
+
+    max v  s.t.  x @ own[:, b] >= v for every b, sum(x) = 1, x >= 0.
+    """
+    rows, columns = own.shape
+    result = linprog(
+        c=np.append(np.zeros(rows), -1.0),
+        A_ub=np.hstack([-own.T, np.ones((columns, 1))]),
+        b_ub=np.zeros(columns),
+        A_eq=np.append(np.ones(rows), 0.0)[None, :],
+        b_eq=[1.0],
+        bounds=[(0, None)] * rows + [(None, None)],
+        method="highs-ds",  # the simplex ends at a vertex, exact to rounding
+    )
+    if not result.success:
+        raise RuntimeError(
+            f"the linear program of a finite game always has a solution, yet HiGHS says: {result.message}"
+        )
+    strategy = np.maximum(result.x[:rows], 0)
+    return strategy / strategy.sum()

@@ -1,0 +1,121 @@
+"""Deviation gains, gaps and the input checks every meta-solver shares."""
+
+import numpy as np
+import pytest
+from golden_cases import numbers, select
+
+from metasolvers import (
+    cce_gap,
+    check_payoffs,
+    check_sigma,
+    deviation_gains,
+    expected_payoffs,
+    exploitability,
+    marginal,
+    nash_conv,
+    product,
+)
+
+PENNIES = np.array([[[1, -1], [-1, 1]], [[-1, 1], [1, -1.0]]])
+
+
+@pytest.mark.parametrize("case", select("exploitability"))
+def test_golden(case):
+    given, expected, tolerance = case["input"], case["expected"], case["tolerance"]
+    payoffs = np.stack([numbers(given["A"]), numbers(given["B"])])
+    sigma = product([numbers(given["x"]), numbers(given["y"])])
+    best = [gains.max() for gains in deviation_gains(payoffs, sigma)]
+    np.testing.assert_allclose(best, numbers(expected["deviation_gains"]), atol=tolerance)
+    assert nash_conv(payoffs, sigma) == pytest.approx(numbers(expected["nash_conv"]), abs=tolerance)
+    assert exploitability(payoffs, sigma) == pytest.approx(numbers(expected["exploitability_half"]), abs=tolerance)
+
+
+@pytest.mark.parametrize("case", select("n_player_nash", check="nplayer"))
+def test_golden_equilibria_of_more_players_have_no_gap(case):
+    payoffs = numbers(case["input"]["payoffs"])
+    for equilibrium in case["expected"]["equilibria"]:
+        assert nash_conv(payoffs, product(equilibrium)) <= 20 * case["tolerance"]
+
+
+def test_gains_by_enumeration():
+    """E[u_i(a, s_-i)] - E[u_i(s)], summed profile by profile."""
+    rng = np.random.default_rng(0)
+    payoffs, sigma = rng.normal(size=(3, 2, 3, 4)), rng.dirichlet(np.ones(24)).reshape(2, 3, 4)
+    for player, gains in enumerate(deviation_gains(payoffs, sigma)):
+        for policy in range(sigma.shape[player]):
+            total = 0.0
+            for profile in np.ndindex(sigma.shape):
+                deviated = (*profile[:player], policy, *profile[player + 1 :])
+                total += sigma[profile] * (payoffs[(player, *deviated)] - payoffs[(player, *profile)])
+            assert gains[policy] == pytest.approx(total, abs=1e-12)
+
+
+def test_correlation_can_close_the_gap_where_a_product_cannot():
+    """Chicken's traffic light [Aumann 1974]: no gap from the joint sigma, and nash_conv is not asked of it."""
+    chicken = np.array([[[6, 2], [7, 0]], [[6, 7], [2, 0.0]]])
+    light = np.array([[0, 0.5], [0.5, 0]])
+    assert cce_gap(chicken, light) <= 0
+    with pytest.raises(ValueError, match="use cce_gap"):
+        nash_conv(chicken, light)
+    assert cce_gap(chicken, product([marginal(light, 0), marginal(light, 1)])) > 0
+
+
+def test_marginals_of_a_product_come_back():
+    strategies = [np.array([0.2, 0.8]), np.array([1.0]), np.array([0.5, 0.25, 0.25])]
+    sigma = product(strategies)
+    assert sigma.shape == (2, 1, 3)
+    for player, strategy in enumerate(strategies):
+        np.testing.assert_allclose(marginal(sigma, player), strategy)
+
+
+def test_expected_payoffs_of_a_sure_profile():
+    sigma = product([[0, 1], [1, 0]])
+    np.testing.assert_array_equal(expected_payoffs(PENNIES, sigma), PENNIES[:, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("payoffs", "message"),
+    [
+        ([[[1, 2], [3]], [[1, 2], [3, 4]]], "ragged"),
+        (np.zeros((2, 3)), "one axis of policies for each of the N players"),
+        (np.zeros((3, 2, 2)), r"got shape \(3, 2, 2\)"),
+        (np.zeros((2, 2, 2, 2)), "np.stack"),
+        (3.0, "np.stack"),
+        ([], "np.stack"),
+        (np.zeros((2, 0, 3)), "at least one policy"),
+        (np.array([[[1, np.nan]], [[0, 0]]]), r"got nan at \(0, 0, 1\)"),
+        (np.array([[[1, 0]], [[-np.inf, 0]]]), r"got -inf at \(1, 0, 0\)"),
+        (PENNIES.astype(complex), "dtype complex128"),
+        (np.array([[["a"]], [["b"]]]), "real numbers"),
+        (np.array([[[None]], [[1]]]), "dtype object"),
+    ],
+)
+def test_malformed_payoffs(payoffs, message):
+    with pytest.raises(ValueError, match=message):
+        check_payoffs(payoffs)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "message"),
+    [
+        (np.full((2, 3), 1 / 6), r"shape \(2, 2\)"),
+        ([[0.5, 0.6], [0, 0]], "sum to 1; got smallest entry 0.0 and sum 1.1"),
+        ([[1.5, -0.5], [0, 0]], "non-negative"),
+        ([[np.nan, 0], [0, 1]], "finite"),
+        ([[1], [0, 0]], "ragged"),
+    ],
+)
+def test_malformed_sigma(sigma, message):
+    with pytest.raises(ValueError, match=message):
+        check_sigma(sigma, PENNIES)
+
+
+@pytest.mark.parametrize(("call"), [lambda: product([]), lambda: product([[[0.5], [0.5]]])])
+def test_products_need_one_vector_per_player(call):
+    with pytest.raises(ValueError, match="one vector per player"):
+        call()
+
+
+def test_no_such_player():
+    with pytest.raises(ValueError, match=r"player must be in 0\.\.1"):
+        marginal(np.full((2, 2), 0.25), 2)
