@@ -1,0 +1,70 @@
+"""The contracts of oracles: what trains a best response, at once or a little at a time."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from games.game import Lanes, Policy
+
+Progress = Callable[[dict[str, float]], None]
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """Training under way; equal arguments give equal policies, bit for bit on one kind of CPU."""
+
+    def update(self) -> dict[str, float]:
+        """Train a little; what to watch about it, by name."""
+
+    @property
+    def policies(self) -> dict[int, Policy]:
+        """Each seat's policy as trained so far; later updates leave it as it is."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the budget is spent."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything `load_state_dict` needs to go on from here, in plain containers, arrays and tensors."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from the `state_dict()` of a learner with equal arguments."""
+
+
+@runtime_checkable
+class Oracle(Protocol):
+    """Hyperparameters, and the training they describe.
+
+    `lanes` show the learning seats alone (`games.versus.Versus` plays the others); `seats` are the numbers these have
+    in the game, in the order of the lanes. `seed` belongs to this one training (`games.noise.unit_seed`). `start` gives
+    policies to go on from, by seat.
+    """
+
+    def learner(
+        self,
+        lanes: Lanes,
+        seats: Sequence[int],
+        seed: int,
+        device: str = "cpu",
+        start: Mapping[int, Policy] | None = None,
+    ) -> Learner:
+        """Training that has yet to begin."""
+
+    def train(
+        self,
+        lanes: Lanes,
+        seats: Sequence[int],
+        seed: int,
+        device: str = "cpu",
+        start: Mapping[int, Policy] | None = None,
+        progress: Progress | None = None,
+    ) -> dict[int, Policy]:
+        """Approximate best responses of `seats` to whoever plays the others; `progress` is told of every update."""
+
+
+def run(learner: Learner, progress: Progress | None = None) -> dict[int, Policy]:
+    """Update until the budget is spent, and return the policies."""
+    while not learner.finished:
+        metrics = learner.update()
+        if progress is not None:
+            progress(metrics)
+    return learner.policies

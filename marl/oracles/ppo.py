@@ -1,0 +1,109 @@
+"""Proximal policy optimisation as a best-response oracle: its hyperparameters (the learning is in ppo_learner.py)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from games.game import Lanes, Policy
+from marl.oracles.oracle import Learner, Progress, run
+
+
+@dataclass(frozen=True)
+class PPO:
+    """Clipped policy gradient with generalised advantages as a best-response oracle [Schulman et al. 2017].
+
+    Raises ValueError for settings that cannot be trained with.
+    """
+
+    steps: int = 2_000_000
+    """Steps of the learner over all lanes, cut down to whole rollouts of num_lanes * horizon."""
+    num_lanes: int = 2048
+    """Episodes played side by side; the lanes handed to the learner must be as many."""
+    horizon: int = 16
+    """Steps per lane and update."""
+    epochs: int = 4
+    """Passes over each rollout."""
+    minibatches: int = 8
+    """Gradient steps per pass."""
+    learning_rate: float = 1e-3
+    """Adam's step size at the start."""
+    anneal: bool = True
+    """Let the learning rate fall linearly to 0 over the budget."""
+    gamma: float = 1.0
+    """Discount per step; 1 maximises the return itself."""
+    gae_lambda: float = 0.9
+    """Decay of the advantage trace: 0 trusts the critic, 1 the sampled returns."""
+    clip: float = 0.2
+    """How far a probability ratio may move before its gradient is cut."""
+    entropy_start: float = 0.01
+    """Entropy bonus at the start, in standard deviations of the advantage ..."""
+    entropy_end: float = 0.0
+    """... and at the end; linear in between."""
+    value_coef: float = 0.5
+    """Weight of the critic's loss."""
+    max_grad_norm: float = 0.5
+    """Gradients of actor and critic are each clipped to this norm."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Units of the hidden layers of the actor, and of the critic."""
+    normalise_returns: bool = True
+    """Let the critic fit returns of running mean 0 and deviation 1, so that rewards may be of any size."""
+    greedy: bool = False
+    """Hand out the likeliest choices as the policy, rather than the probabilities trained."""
+
+    def __post_init__(self) -> None:
+        counts = (self.num_lanes, self.horizon, self.epochs, self.minibatches, *self.hidden)
+        if min(counts) < 1:
+            raise ValueError(f"num_lanes, horizon, epochs, minibatches and hidden units must be at least 1, got {self}")
+        if self.steps < self.batch:
+            raise ValueError(
+                f"steps={self.steps} is less than one rollout of num_lanes * horizon = {self.batch} steps: "
+                "raise steps, or lower num_lanes or horizon"
+            )
+        if self.batch % self.minibatches:
+            raise ValueError(f"minibatches={self.minibatches} must divide the {self.batch} steps of a rollout evenly")
+        for name in ("clip", "learning_rate", "max_grad_norm"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be greater than 0, got {getattr(self, name)}")
+        for name in ("gamma", "gae_lambda"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
+        for name in ("entropy_start", "entropy_end", "value_coef"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+
+    @property
+    def batch(self) -> int:
+        """Steps of one rollout, over all lanes."""
+        return self.num_lanes * self.horizon
+
+    @property
+    def updates(self) -> int:
+        """Rollouts that fit the budget."""
+        return self.steps // self.batch
+
+    def learner(
+        self,
+        lanes: Lanes,
+        seats: Sequence[int],
+        seed: int,
+        device: str = "cpu",
+        start: Mapping[int, Policy] | None = None,
+    ) -> Learner:
+        """Independent PPO for every seat of the lanes, which are reset; see `Oracle`.
+
+        Raises ValueError where lanes and seats do not fit, or a policy to start from is not a neural one of this game.
+        """
+        from marl.oracles.ppo_learner import PPOLearner  # torch takes a second to import, --help should not
+
+        return PPOLearner(self, lanes, seats, seed, device, start or {})
+
+    def train(
+        self,
+        lanes: Lanes,
+        seats: Sequence[int],
+        seed: int,
+        device: str = "cpu",
+        start: Mapping[int, Policy] | None = None,
+        progress: Progress | None = None,
+    ) -> dict[int, Policy]:
+        """Approximate best responses of `seats` to whoever plays the other seats; see `Oracle`."""
+        return run(self.learner(lanes, seats, seed, device, start), progress)

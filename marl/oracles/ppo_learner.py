@@ -1,0 +1,264 @@
+"""The learning behind `PPO`: rollouts, advantages, clipped updates; one independent network pair a seat."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from games.game import Lanes, Policy
+from games.noise import Noise, Purpose, unit_seed
+from marl.collect import Collector, Rollout
+from marl.losses import clipped_surrogate, explained_variance, gae, normalised, weighted_mean
+from marl.networks import Layers, forward, orthogonal_layers, policy_layers
+from marl.oracles.ppo import PPO
+from marl.policies import NeuralPolicy, masked
+
+WATCHED = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
+
+
+class PPOLearner:
+    """Implements `marl.oracles.Learner`; see `PPO.learner`."""
+
+    def __init__(
+        self,
+        settings: PPO,
+        lanes: Lanes,
+        seats: Sequence[int],
+        seed: int,
+        device: str,
+        start: Mapping[int, Policy],
+    ):
+        if len(seats) != len(lanes.agents) or len(set(seats)) != len(seats):
+            raise ValueError(f"seats must name each of the lanes' {len(lanes.agents)} seats once, got {tuple(seats)}")
+        if lanes.num_lanes != settings.num_lanes:
+            raise ValueError(f"PPO was set to num_lanes={settings.num_lanes}, got lanes of {lanes.num_lanes}")
+        self.settings, self.lanes, self.seats, self.done_updates = settings, lanes, tuple(seats), 0
+        lanes.reset(seed, "train")
+        self.collector = Collector(lanes, settings.horizon, device)
+        self.trainees = [
+            Trainee(settings, rollout, seat, seed, start.get(seat))
+            for rollout, seat in zip(self.collector.rollouts, self.seats, strict=True)
+        ]
+
+    @property
+    def finished(self) -> bool:
+        return self.done_updates >= self.settings.updates
+
+    @property
+    def policies(self) -> dict[int, Policy]:
+        spaces = self.lanes.action_spaces
+        return {
+            seat: NeuralPolicy.of(trainee.copied_actor(), space, self.settings.greedy)
+            for seat, trainee, space in zip(self.seats, self.trainees, spaces, strict=True)
+        }
+
+    def update(self) -> dict[str, float]:
+        """One rollout and the epochs over it. Metrics are means over the update, `/seat` where several learn.
+
+        Raises FloatingPointError where a loss is no longer finite.
+        """
+        settings, update = self.settings, self.done_updates
+        left = 1 - update / settings.updates
+        learning_rate = settings.learning_rate * (left if settings.anneal else 1.0)
+        entropy_coef = settings.entropy_end + (settings.entropy_start - settings.entropy_end) * left
+        rollouts = self.collector.collect([trainee.actor for trainee in self.trainees])
+        returns = self.collector.mean_returns().tolist()
+        metrics: dict[str, float] = {"update": update + 1, "steps": (update + 1) * settings.batch}
+        for column, (seat, trainee, rollout) in enumerate(zip(self.seats, self.trainees, rollouts, strict=True)):
+            watched = {"return": returns[column]} | trainee.improve(rollout, update, learning_rate, entropy_coef)
+            if not all(math.isfinite(watched[name]) for name in WATCHED):
+                raise FloatingPointError(
+                    f"seat {seat} diverged in update {update + 1}: {watched}; lower learning_rate, or check the rewards"
+                )
+            metrics |= {name if len(self.seats) == 1 else f"{name}/{seat}": value for name, value in watched.items()}
+        self.done_updates += 1
+        return metrics
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "updates": self.done_updates,
+            "lanes": self.lanes.state_dict(),
+            "returns": self.collector.returns.clone(),
+            "trainees": [trainee.state_dict() for trainee in self.trainees],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.done_updates = state["updates"]
+        self.lanes.load_state_dict(state["lanes"])
+        self.collector.returns.copy_(torch.as_tensor(state["returns"]))
+        for trainee, saved in zip(self.trainees, state["trainees"], strict=True):
+            trainee.load_state_dict(saved)
+
+
+class Trainee:
+    """One seat's actor, critic and optimiser."""
+
+    def __init__(self, settings: PPO, rollout: Rollout, seat: int, seed: int, start: Policy | None):
+        self.settings, self.choices, self.width = settings, rollout.choices, rollout.width
+        features, device = rollout.observations.shape[-1], rollout.device
+        generator = np.random.default_rng(unit_seed(seed, f"init/{seat}"))
+        actor: Layers = policy_layers(features, settings.hidden, self.choices, generator)
+        critic = orthogonal_layers((features, *settings.hidden, 1), 1.0, generator)
+        if start is not None:
+            actor = _checked(start, features, self.choices)
+        self.actor, self.critic = trainable(actor, device), trainable(critic, device)
+        self.weights = [[tensor for layer in layers for tensor in layer] for layers in (self.actor, self.critic)]
+        self.optimiser = torch.optim.Adam([*self.weights[0], *self.weights[1]], eps=1e-5, fused=True)
+        self.shuffles = Noise(seed, [f"shuffle/{seat}"])
+        self.scale = ReturnScale()
+
+    def improve(self, rollout: Rollout, update: int, learning_rate: float, entropy_coef: float) -> dict[str, float]:
+        """All epochs over one rollout; metrics by name."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate
+        batch, fit = self._batch(rollout)
+        rows = len(batch["log_probs"]) // self.settings.minibatches
+        watched = []
+        for epoch in range(self.settings.epochs):
+            order = self._shuffled(update * self.settings.epochs + epoch, len(batch["log_probs"]), rollout.device)
+            for first in range(0, len(order), rows):
+                index = order[first : first + rows]
+                watched.append(self._step({name: part[index] for name, part in batch.items()}, entropy_coef))
+        means = torch.stack(watched).mean(0).tolist()  # the only wait for the device, besides the lanes' own
+        return dict(zip(WATCHED, means, strict=True)) | {"explained_variance": fit.item()}
+
+    def _step(self, sample: dict[str, Tensor], entropy_coef: float) -> Tensor:
+        logits = forward(self.actor, sample["observations"]).view(-1, len(self.choices), self.width)
+        if "allowed" in sample:
+            logits = masked(logits, sample["allowed"])
+        log_probs = logits.log_softmax(-1)
+        chosen = log_probs.gather(-1, sample["actions"].unsqueeze(-1)).sum((-1, -2))
+        surrogate = clipped_surrogate(
+            chosen - sample["log_probs"], sample["advantages"], sample["acting"], self.settings.clip
+        )
+        entropy = weighted_mean(-(log_probs.exp() * log_probs).sum((-1, -2)), sample["acting"])
+        values = forward(self.critic, sample["observations"])[:, 0]
+        value_loss = 0.5 * weighted_mean((values - sample["targets"]).square(), sample["alive"])
+        loss = surrogate.loss - entropy_coef * entropy + self.settings.value_coef * value_loss
+        self.optimiser.zero_grad()
+        loss.backward()
+        norms = [torch.nn.utils.clip_grad_norm_(part, self.settings.max_grad_norm) for part in self.weights]
+        self.optimiser.step()
+        parts = (surrogate.loss, value_loss, entropy, surrogate.approx_kl, surrogate.clip_fraction, norms[0])
+        return torch.stack([part.detach() for part in parts])
+
+    @torch.no_grad()
+    def _batch(self, rollout: Rollout) -> tuple[dict[str, Tensor], Tensor]:
+        """The rollout flattened to [T * B], with advantages and targets; and the critic's explained variance."""
+        settings, observations = self.settings, rollout.observations
+        values = self.scale.undo(forward(self.critic, observations)[..., 0])
+        next_values = values[1:].clone()
+        for step, lanes, final in rollout.finals:
+            next_values[step, lanes] = self.scale.undo(forward(self.critic, final)[..., 0])
+        values = values[:-1]
+        advantages = gae(
+            rollout.rewards,
+            values,
+            next_values,
+            rollout.terminated,
+            rollout.ended,
+            settings.gamma,
+            settings.gae_lambda,
+        )
+        acting, alive = (mask.to(torch.float32).flatten() for mask in (rollout.acting, rollout.alive))
+        returns = (advantages + values).flatten()
+        fit = explained_variance(returns, values.flatten(), alive)
+        if settings.normalise_returns:
+            self.scale.follow(returns, alive, self.critic[-1])
+        batch = {
+            "observations": observations[:-1].flatten(0, 1),
+            "actions": rollout.actions.flatten(0, 1),
+            "log_probs": rollout.log_probs.flatten(),
+            "advantages": normalised(advantages.flatten(), acting),
+            "targets": self.scale.apply(returns),
+            "acting": acting,
+            "alive": alive,
+        }
+        if rollout.allowed is not None:
+            batch["allowed"] = rollout.allowed.flatten(0, 1)
+        return batch, fit
+
+    def _shuffled(self, epoch: int, rows: int, device: torch.device) -> Tensor:
+        keys = self.shuffles.draw(Purpose.SHUFFLE, epoch, rows, 1)[:, 0]
+        return torch.as_tensor(np.argsort(keys, kind="stable"), device=device)
+
+    def copied_actor(self) -> Layers:
+        return [(weight.detach().clone(), bias.detach().clone()) for weight, bias in self.actor]
+
+    def state_dict(self) -> dict[str, Any]:
+        weights = [tensor.detach().clone() for part in self.weights for tensor in part]
+        moments = [
+            {name: value.clone() for name, value in self.optimiser.state[tensor].items()}
+            for part in self.weights
+            for tensor in part
+            if tensor in self.optimiser.state
+        ]
+        return {"weights": weights, "moments": moments, "scale": self.scale.state_dict()}
+
+    @torch.no_grad()
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        tensors = [tensor for part in self.weights for tensor in part]
+        for tensor, saved in zip(tensors, state["weights"], strict=True):
+            tensor.copy_(torch.as_tensor(saved))
+        self.optimiser.state.clear()
+        for tensor, moments in zip(tensors, state["moments"], strict=False):
+            self.optimiser.state[tensor] = {
+                name: torch.as_tensor(value).clone().to(tensor.device) for name, value in moments.items()
+            }
+        self.scale.load_state_dict(state["scale"])
+
+
+class ReturnScale:
+    """Running mean and deviation of the returns, in which the critic's output counts.
+
+    When they move, the critic's last layer moves against them, so that its values stay what they were
+    [van Hasselt et al. 2016, Pop-Art].
+    """
+
+    RATE = 0.1  # of the newest rollout; the first ones count equally
+
+    def __init__(self) -> None:
+        self.mean, self.square, self.deviation, self.seen = 0.0, 1.0, 1.0, 0
+
+    def apply(self, returns: Tensor) -> Tensor:
+        return (returns - self.mean) / self.deviation
+
+    def undo(self, values: Tensor) -> Tensor:
+        return values * self.deviation + self.mean
+
+    def follow(self, returns: Tensor, weights: Tensor, head: tuple[Tensor, Tensor]) -> None:
+        """Take in a rollout's returns [M] and rescale the head [1, H], [1] accordingly, in place."""
+        mean, square = weighted_mean(returns, weights), weighted_mean(returns.double().square(), weights)
+        old_mean, old_deviation = self.mean, self.deviation
+        self.seen += 1
+        rate = max(self.RATE, 1 / self.seen)
+        self.mean += rate * (mean.item() - self.mean)
+        self.square += rate * (square.item() - self.square)
+        self.deviation = max(math.sqrt(max(self.square - self.mean**2, 0.0)), 1e-4)
+        weight, bias = head
+        weight.mul_(old_deviation / self.deviation)
+        bias.copy_((bias * old_deviation + old_mean - self.mean) / self.deviation)
+
+    def state_dict(self) -> dict[str, float]:
+        return {"mean": self.mean, "square": self.square, "deviation": self.deviation, "seen": self.seen}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        self.mean, self.square, self.deviation = state["mean"], state["square"], state["deviation"]
+        self.seen = int(state["seen"])
+
+
+def trainable(layers: Layers, device: torch.device) -> list[tuple[Tensor, Tensor]]:
+    """Copies of the layers that gradients reach."""
+    return [
+        (weight.detach().clone().to(device).requires_grad_(), bias.detach().clone().to(device).requires_grad_())
+        for weight, bias in layers
+    ]
+
+
+def _checked(start: Policy, features: int, choices: tuple[int, ...]) -> Layers:
+    if not isinstance(start, NeuralPolicy) or (start.features, start.choices) != (features, choices):
+        raise ValueError(f"PPO goes on from a NeuralPolicy of {features} features and choices {choices}, got {start}")
+    return start.layers

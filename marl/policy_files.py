@@ -1,0 +1,99 @@
+"""Policies as files: JSON for what they are, safetensors for what they learnt; a round trip plays the same actions."""
+
+import json
+from dataclasses import fields, is_dataclass
+from itertools import pairwise
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from games.game import Policy
+from games.policies import Uniform
+from marl.policies import NeuralPolicy
+
+FORMAT = 1
+SCRIPTED: dict[str, type] = {"Uniform": Uniform}
+"""Policies that are dataclasses of plain values, by class name: what `load_policy` may build."""
+
+
+def save_policy(policy: Policy, stem: str | PathLike) -> None:
+    """Write `stem`.json, and `stem`.safetensors for a neural policy.
+
+    Raises ValueError for a policy that is neither neural nor of a class in SCRIPTED.
+    """
+    name = type(policy).__name__
+    if isinstance(policy, NeuralPolicy):
+        tensors = {}
+        for index, (weight, bias) in enumerate(policy.layers):
+            tensors[f"{index}.weight"], tensors[f"{index}.bias"] = weight.contiguous(), bias.contiguous()
+        save_file(tensors, _path(stem, ".safetensors"))
+        sizes = [policy.features, *(len(bias) for _, bias in policy.layers)]
+        about = {"layers": sizes, "choices": policy.choices, "flat": policy.flat, "greedy": policy.greedy}
+    elif SCRIPTED.get(name) is type(policy) and is_dataclass(policy):
+        about = {"fields": {entry.name: getattr(policy, entry.name) for entry in fields(policy) if entry.init}}
+    else:
+        raise ValueError(f"can save neural policies and {sorted(SCRIPTED)}, got {policy!r}: add its class to SCRIPTED")
+    _path(stem, ".json").write_text(json.dumps({"format": FORMAT, "policy": name} | about) + "\n")
+
+
+def load_policy(stem: str | PathLike) -> Policy:
+    """The policy that `save_policy` wrote.
+
+    Raises ValueError naming the file, and the key where one is missing or wrong; FileNotFoundError without files.
+    """
+    path = _path(stem, ".json")
+    try:
+        about = json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
+    if _entry(path, about, "format", int) != FORMAT:
+        raise ValueError(f"{path}: format should be {FORMAT}, got {about['format']}")
+    name = _entry(path, about, "policy", str)
+    if name == NeuralPolicy.__name__:
+        return _neural(path, about, _path(stem, ".safetensors"))
+    if name not in SCRIPTED:
+        raise ValueError(f"{path}: policy should be {NeuralPolicy.__name__} or one of {sorted(SCRIPTED)}, got {name!r}")
+    values = {key: _as_tuple(value) for key, value in _entry(path, about, "fields", dict).items()}
+    try:
+        return SCRIPTED[name](**values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: fields do not make a {name}: {error}") from error
+
+
+def _neural(path: Path, about: dict, weights_path: Path) -> NeuralPolicy:
+    sizes, choices = _entry(path, about, "layers", list), _entry(path, about, "choices", list)
+    flat, greedy = _entry(path, about, "flat", bool), _entry(path, about, "greedy", bool)
+    try:
+        tensors = load_file(weights_path)
+    except SafetensorError as error:
+        raise ValueError(f"{weights_path} is not a safetensors file: {error}") from error
+    layers = []
+    for index, (width, height) in enumerate(pairwise(sizes)):
+        for part, shape in (("weight", (height, width)), ("bias", (height,))):
+            found = tensors.get(f"{index}.{part}")
+            if found is None or tuple(found.shape) != shape:
+                got = "nothing" if found is None else f"shape {tuple(found.shape)}"
+                raise ValueError(f"{weights_path}: {index}.{part} should have shape {shape}, got {got}")
+        layers.append((tensors[f"{index}.weight"], tensors[f"{index}.bias"]))
+    try:
+        return NeuralPolicy(layers, tuple(choices), flat, greedy)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: choices do not fit: {error}") from error
+
+
+def _entry(path: Path, about: Any, key: str, kind: type) -> Any:
+    if not isinstance(about, dict) or not isinstance(about.get(key), kind):
+        got = about.get(key, "nothing") if isinstance(about, dict) else about
+        raise ValueError(f"{path}: {key} should be of type {kind.__name__}, got {got!r}")
+    return about[key]
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(_as_tuple(item) for item in value) if isinstance(value, list) else value
+
+
+def _path(stem: str | PathLike, suffix: str) -> Path:
+    return Path(fspath(stem) + suffix)
