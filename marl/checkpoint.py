@@ -11,7 +11,7 @@ import numpy as np
 
 from games.game import Policy
 from marl.atomic import MANIFEST, BrokenCheckpoint, digest, read_json, to_json, verify, whole_folder, write_atomic
-from marl.policies import load_policy, save_policy
+from marl.policy_files import load_policy, save_policy
 from marl.population import PayoffTable
 from marl.psro import Snapshot
 
