@@ -58,7 +58,7 @@ class GameLanes:
         self._ended = self._state = ended
         if done.any():
             fresh = game.init(params, self.noise(Purpose.INIT, game.noise_sizes[0]))
-            self._state = tree_map(lambda new, old: where_lanes(done, new, old), fresh, ended)
+            self._state = tree_map(lambda new, old: put_lanes(done, new, old), fresh, ended)
         xp, shape = array_namespace(rewards), rewards.shape
         terminated, truncated = (xp.broadcast_to(flag[:, None], shape) for flag in (terminated, truncated))
         return Outcome(rewards, terminated, truncated, done)
@@ -109,6 +109,9 @@ def tree_leaves(tree: Any) -> list[Array]:
     return leaves
 
 
-def where_lanes(mask: Array, new: Array, old: Array) -> Array:
-    """`new` on the lanes of mask [B], else `old`; leaves are [B, ...]."""
-    return array_namespace(old).where(mask.reshape(mask.shape + (1,) * (old.ndim - 1)), new, old)
+def put_lanes(mask: Array, new: Array, old: Array) -> Array:
+    """`new` on the lanes of mask [B], else `old`, as a new array; leaves are [B, ...]."""
+    merged = array_namespace(old).asarray(old, copy=True)
+    lanes = array_namespace(mask).nonzero(mask)[0]  # few lanes end at once: writing their rows beats `where`
+    merged[lanes] = new[lanes]
+    return merged

@@ -44,22 +44,32 @@ class Noise:
         self._generators = [_Keyed(seed, unit_key(name)) for name in units]
 
     def draw(self, purpose: int, step: int, lanes: int, columns: int) -> np.ndarray:
-        noise = np.empty((len(self._generators), columns, lanes), np.float32)
-        for block, generator in zip(noise, self._generators, strict=True):
-            generator.fill(purpose, step, block)
-        # Column-major, as the draws came: the transpose copies nothing where there is one unit.
-        return noise.transpose(1, 0, 2).reshape(columns, lanes * len(noise)).T
+        # Column-major, as the draws come: a column is contiguous.
+        blocks = [generator.uniforms(purpose, step, columns * lanes) for generator in self._generators]
+        if len(blocks) == 1:
+            return blocks[0].reshape(columns, lanes).T
+        return (
+            np.stack([block.reshape(columns, lanes) for block in blocks], axis=1)
+            .reshape(columns, len(blocks) * lanes)
+            .T
+        )
 
 
 class _Keyed:
     def __init__(self, seed: int, key: int):
         # Seeds of any size fold into the 64 bits of a key word.
         self._philox = np.random.Philox(key=np.array([seed if seed < 2**64 else unit_key(str(seed)), key], np.uint64))
-        self._generator = np.random.Generator(self._philox)
         self._start = self._philox.state
 
-    def fill(self, purpose: int, step: int, out: np.ndarray) -> None:
+    def uniforms(self, purpose: int, step: int, size: int) -> np.ndarray:
+        """[size] float32 multiples of 2^-23: half the time of `Generator.random`, and no second array."""
         # The two low counter words count blocks of output, the two high ones name the draw.
         self._start["state"]["counter"][:] = (0, 0, step, purpose)
         self._philox.state = self._start
-        self._generator.random(out=out, dtype=np.float32)
+        words = self._philox.random_raw((size + 1) // 2).astype("<u8", copy=False).view("<u4")[:size]
+        # 23 random bits below the exponent of 1.0 make a float in [1, 2).
+        words >>= np.uint32(9)
+        words |= np.uint32(0x3F800000)
+        floats = words.view(np.float32)
+        floats -= np.float32(1)
+        return floats

@@ -8,6 +8,7 @@ from array_api_compat import array_namespace
 from gymnasium.spaces import Box, Discrete
 
 from games.game import Array, feature_box
+from games.spelling import unknown
 
 
 class Params(NamedTuple):
@@ -64,11 +65,14 @@ class NormalForm:
     def noise_sizes(self) -> tuple[int, int]:
         return 1, 0  # the starting noise is unused, but tells the number of lanes and where they live
 
-    def params(self, payoffs: Any = None) -> Params:
-        """Payoffs [N, k_1, ..., k_N] for all lanes, or [B, N, k_1, ..., k_N] for a batch of games of one shape."""
-        if payoffs is None:
+    def params(self, **overrides: Any) -> Params:
+        """`payoffs` [N, k_1, ..., k_N] for all lanes, or [B, N, k_1, ..., k_N] for a batch of games of one shape."""
+        for name in overrides:
+            if name != "payoffs":
+                raise unknown("parameter of normal-form games", name, ["payoffs"])
+        if not overrides:
             return Params(self._table.astype(np.float32))
-        payoffs = np.asarray(payoffs, np.float32)
+        payoffs = np.asarray(overrides["payoffs"], np.float32)
         batch = payoffs if payoffs.ndim > self.payoffs.ndim else payoffs[None]
         if batch.shape[1:] != self.payoffs.shape:
             raise ValueError(f"payoffs must keep the shape {self.payoffs.shape}, got {batch.shape[1:]}")

@@ -6,7 +6,7 @@ import numpy as np
 from array_api_compat import array_namespace, device, to_device
 
 from games.game import Array, Lanes, Memory, Outcome, Policy
-from games.lanes import tree_leaves, tree_map, where_lanes
+from games.lanes import put_lanes, tree_leaves, tree_map
 from games.noise import Purpose
 
 Populations = Sequence[Sequence[Policy]]
@@ -55,7 +55,7 @@ class Cast:
         self.profile = np.where(ended[:, None], self._draw(), self.profile)
         for (column, index), memory in self._memory.items():
             fresh = self.populations[self.seats[column]][index].start(self.lanes.num_lanes)
-            self._memory[column, index] = tree_map(lambda new, old: where_lanes(done, new, old), fresh, memory)
+            self._memory[column, index] = tree_map(lambda new, old: put_lanes(done, new, old), fresh, memory)
 
     def state_dict(self) -> dict:
         memories = [
@@ -125,10 +125,9 @@ class Versus:
         self.lanes, self.seats, self.num_lanes = lanes, tuple(seats), lanes.num_lanes
         others = [seat for seat in range(len(lanes.agents)) if seat not in self.seats]
         self.cast = Cast(lanes, populations, sigma, others)
-        self.agents, self.observation_spaces, self.action_spaces = (
-            tuple(things[seat] for seat in self.seats)
-            for things in (lanes.agents, lanes.observation_spaces, lanes.action_spaces)
-        )
+        self.agents = tuple(lanes.agents[seat] for seat in self.seats)
+        self.observation_spaces = tuple(lanes.observation_spaces[seat] for seat in self.seats)
+        self.action_spaces = tuple(lanes.action_spaces[seat] for seat in self.seats)
         self._columns = list(self.seats)
 
     def reset(self, seed: int, *units: str) -> None:

@@ -171,7 +171,8 @@ def full_gap(
     may exist that no oracle found.
     """
     baseline = [mixture_value(game, populations, sigma, episodes, seed, f"{unit}/{use}") for use in ("select", "score")]
-    gains, chosen = [], []
+    gains: list[Estimate] = []
+    chosen: list[int | None] = []
     for seat, population in enumerate(populations):
         candidates = [*population, *responses[seat]]
         selection = [
@@ -207,19 +208,18 @@ def _enlarged(known: PayoffTable | None, sizes: tuple[int, ...]) -> PayoffTable:
         np.zeros((2, players, *sizes)), np.zeros((2, players, players, *sizes)), np.zeros((2, *sizes), np.int64)
     )
     if known is not None:
-        box = tuple(slice(0, k) for k in known.episodes.shape[1:])
+        box: tuple = (..., *(slice(0, k) for k in known.episodes.shape[1:]))
         for new, old in zip(table, known, strict=True):
-            new[(..., *box)] = old
+            new[box] = old
     return table
 
 
 def _record(table: PayoffTable, profile: tuple[int, ...], sample: np.ndarray) -> None:
+    players = sample.shape[1]
     for half, returns in enumerate(np.split(sample, 2)):
-        table.means[(half, slice(None), *profile)] = returns.mean(axis=0)
-        table.covariances[(half, slice(None), slice(None), *profile)] = np.cov(returns, rowvar=False).reshape(
-            sample.shape[1], sample.shape[1]
-        )
-        table.episodes[(half, *profile)] = len(returns)
+        table.means[half][:, *profile] = returns.mean(axis=0)
+        table.covariances[half][:, :, *profile] = np.cov(returns, rowvar=False).reshape(players, players)
+        table.episodes[half][profile] = len(returns)
 
 
 def _standard_error(sample: np.ndarray) -> np.ndarray:

@@ -1,14 +1,18 @@
 """Policy-space response oracles: the outer loop as a generator."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple
 
 import numpy as np
+from torch import as_tensor
 
 from games.game import Game, Policy
 from games.lanes import GameLanes
 from games.noise import unit_seed
 from games.versus import Populations, Versus
+from marl.oracles import Oracle, Progress
+from marl.policies import NeuralPolicy
 from marl.population import PayoffTable
 from marl.wrappers import TeamReward
 
@@ -21,7 +25,7 @@ class Snapshot(NamedTuple):
     """One iteration's outcome."""
 
     iteration: int
-    populations: list[list[Policy]]
+    populations: Sequence[Sequence[Policy]]
     payoffs: PayoffTable
     sigma: np.ndarray  # [k_1, ..., k_N] joint meta-strategy
 
@@ -56,19 +60,28 @@ def psro(
 
 def best_response(
     game: Game,
-    oracle: Any,
+    oracle: Oracle,
     populations: Populations,
     sigma: np.ndarray,
     seat: int,
     seed: int,
     unit: str,
-    **training: Any,
+    reward: Literal["own", "team"] = "own",
+    device: str = "cpu",
+    progress: Progress | None = None,
 ) -> Policy:
-    """One unit of work: train `seat` against the other seats' play of sigma, from scratch.
+    """One unit of work: train `seat` from scratch against the other seats' play of sigma.
 
-    The result is a pure function of (game, oracle, populations, sigma, seed, unit). `oracle` is an entry of
-    `marl.oracles.ORACLES`, whose `reward` is "own" or "team"; `training` goes to its `train` (device, progress).
+    The result is a pure function of (game, oracle, populations, sigma, seed, unit). With reward "team" the seat learns
+    to maximise the sum of all agents' rewards. On a device other than the CPU the lanes live there too; the policy
+    comes back on the CPU.
     """
-    lanes = GameLanes(game, oracle.num_lanes)
-    versus = Versus(TeamReward(lanes) if oracle.reward == "team" else lanes, populations, sigma, (seat,))
-    return oracle.train(versus, (0,), unit_seed(seed, unit), **training)[0]
+    lanes = GameLanes(game, oracle.num_lanes, put=np.asarray if device == "cpu" else partial(as_tensor, device=device))
+    opponents = [[placed(policy, device) for policy in population] for population in populations]
+    versus = Versus(TeamReward(lanes) if reward == "team" else lanes, opponents, sigma, (seat,))
+    return placed(oracle.train(versus, (0,), unit_seed(seed, unit), device, progress=progress)[0], "cpu")
+
+
+def placed(policy: Policy, device: str) -> Policy:
+    """The policy with its weights, if it has any, on a device."""
+    return policy.to(device) if isinstance(policy, NeuralPolicy) else policy

@@ -7,6 +7,7 @@ import numpy as np
 
 import games
 from counterplay.bench.row import Row
+from games.game import factors
 from games.lanes import GameLanes
 
 LANES = 4096
@@ -34,7 +35,8 @@ def rows() -> Iterator[Row]:
 
 def _random_actions(lanes: GameLanes) -> tuple[np.ndarray, ...]:
     generator = np.random.default_rng(0)
-    return tuple(generator.integers(space.nvec, size=(lanes.num_lanes, 3)) for space in lanes.action_spaces)
+    choices = [factors(space) for space in lanes.action_spaces]
+    return tuple(generator.integers(sizes, size=(lanes.num_lanes, len(sizes))) for sizes in choices)
 
 
 def _face_steps() -> float:

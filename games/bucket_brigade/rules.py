@@ -5,6 +5,7 @@ Kernels work house-major: state and noise are [B, H] views of [H, B] arrays, so 
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +30,10 @@ class Params(NamedTuple):
     beta: Array  # [1 or B] spread; no rule of the Bernoulli mode reads it
     p_save: Array  # [1 or B, N] that 1, 2, ... N workers save a burning house
     rho: Array  # [1 or B]
-    wage: Array  # [1 or B, 2] of a night's rest, of a night's work
-    safe: Array  # [1 or B] to everyone per safe house and night
-    ruined: Array  # [1 or B] to everyone per ruined house and night
+    work: Array  # [1 or B] pay of a night's work: minus its cost
+    rest: Array  # [1 or B] pay of a night's rest
+    safe: Array  # [1 or B] pay of everyone for each safe house
+    ruined: Array  # [1 or B] pay of everyone for each ruined house
     own_gain: Array  # [1 or B, N]
     other_gain: Array  # [1 or B, N]
     own_loss: Array  # [1 or B, N]
@@ -40,7 +42,8 @@ class Params(NamedTuple):
     ends_when_quiet: Array  # [1] bool
     opening_fires_pay: Array  # [1] bool
     house: Array  # [1, H] int8: 0, 1, ... H - 1
-    seats: Array  # [1, N, H + N] float32: who owns what, and who is who
+    seats: Array  # [1, N, H + N] int8: who owns what, and who is who
+    scale: Array  # [1 or B, D] of the observed features
 
 
 class State(NamedTuple):
@@ -133,28 +136,36 @@ class BucketBrigade:
         cell = self._values | {name: checked(name, value, N) for name, value in overrides.items()}
         switches = {name: getattr(self, name) for name in RULES[self.rules]}
         switches = {name: RULES[self.rules][name] if value is None else value for name, value in switches.items()}
-        wage = np.stack(np.broadcast_arrays(cell["rest_reward"], -cell["cost"]), axis=1)
         owns = np.arange(H) % N == np.arange(N)[:, None]
         floats = {
             "beta": cell["beta"],
             "p_save": 1 - (1 - cell["kappa"][:, None]) ** np.arange(1, N + 1),
             "rho": cell["rho"],
-            "wage": wage,
+            "work": -cell["cost"],
+            "rest": cell["rest_reward"],
             "safe": cell["team_gain"] / H,
             "ruined": -cell["team_loss"] / H,
             **{name: cell[name] for name in ("own_gain", "other_gain", "own_loss", "other_loss")},
-            "seats": np.hstack([owns, np.eye(N)])[None],
+            "scale": self._scale(cell["min_nights"]),
         }
         return Params(
             **{name: value.astype(np.float32) for name, value in floats.items()},
             min_nights=cell["min_nights"].astype(np.int16),
             **{name: np.array([value]) for name, value in switches.items()},
             house=np.arange(H, dtype=np.int8)[None],
+            seats=np.hstack([owns, np.eye(N)])[None].astype(np.int8),
         )
+
+    def _scale(self, min_nights: np.ndarray) -> np.ndarray:
+        """[1 or B, D]: brings every feature of `observe` into [0, 1]."""
+        N, H = self.N, self.H
+        parts = [np.ones(3 * H), np.full(H, 1 / H), np.ones(H + 3 * N), np.full(N, 1 / (H - 1))]
+        fixed = np.broadcast_to(np.concatenate(parts), (len(min_nights), 5 * H + 4 * N))
+        return np.hstack([fixed, 1 / np.maximum(min_nights, 1)[:, None]])
 
     def init(self, params: Params, noise: Array) -> State:
         xp = array_namespace(noise)
-        houses = xp.astype(noise.T < params.rho, xp.int8)
+        houses = xp.astype(params.rho > noise.T, xp.int8)
         nothing = xp.concat([xp.zeros_like(houses[:1])] * self.N)
         night, rewards = xp.astype(nothing[0], xp.int16), xp.astype(nothing, xp.float32)
         return State(houses.T, night, nothing.T, nothing.T, nothing.T, rewards.T)
@@ -181,34 +192,35 @@ class BucketBrigade:
         own_saved, own_ruined = (
             xp.stack([count(x[seat :: self.N]) for seat in range(self.N)]) for x in (saved, ruined)
         )
-        other_saved, other_ruined = xp.sum(own_saved, axis=0) - own_saved, xp.sum(own_ruined, axis=0) - own_ruined
-        wage = xp.where(modes == WORK, params.wage[:, WORK], params.wage[:, REST])
+        other_saved, other_ruined = count(saved) - own_saved, count(ruined) - own_ruined
+        wage = modes * params.work + (1 - modes) * params.rest  # a product is three times faster than `where`
         gain = own_saved * params.own_gain.T + other_saved * params.other_gain.T
         loss = own_ruined * params.own_loss.T + other_ruined * params.other_loss.T
         return wage + team + gain - loss
 
     def observe(self, params: Params, state: State, seat: int) -> Array:
-        """Per house: safe, burning, ruined, its place among the burning ones / H, owned; per agent: who is asked, last
-        signal, last mode, last house / (H - 1); and night / min_nights, which stays at 1 once the episode may end."""
+        """Per house: safe, burning, ruined, its place among the burning ones / H, owned by who is asked; per agent: who
+        is asked, last signal, last mode, last house / (H - 1); and night / min_nights, at 1 once the game may end."""
         xp = array_namespace(state.rewards)
         houses = state.houses.T
         burning = xp.astype(houses == BURNING, xp.int8)
-        place = burning * xp.cumulative_sum(burning, axis=0, dtype=xp.int8)
-        asked = xp.broadcast_to(params.seats[0, seat, :, None], (self.H + self.N, houses.shape[1]))
-        earliest = xp.astype(xp.maximum(params.min_nights, xp.ones_like(params.min_nights)), xp.float32)
-        night = xp.astype(xp.minimum(state.night, params.min_nights), xp.float32) / earliest
-        parts = [
-            xp.astype(houses == SAFE, xp.float32),
-            xp.astype(burning, xp.float32),
-            xp.astype(houses == RUINED, xp.float32),
-            xp.astype(place, xp.float32) / self.H,
-            asked,
-            xp.astype(state.signals.T, xp.float32),
-            xp.astype(state.modes.T, xp.float32),
-            xp.astype(state.positions.T, xp.float32) / (self.H - 1),
-            night[None, :],
+        owns, asked = params.seats[0, seat, : self.H, None], params.seats[0, seat, self.H :, None]
+        features = [
+            xp.astype(houses == SAFE, xp.int8),
+            burning,
+            xp.astype(houses == RUINED, xp.int8),
+            burning * xp.stack(list(accumulate(burning))),  # a running sum over houses
+            xp.zeros_like(houses) + owns,
+            xp.zeros_like(state.modes.T) + asked,
+            state.signals.T,
+            state.modes.T,
+            state.positions.T,
+            xp.astype(xp.minimum(state.night, params.min_nights), xp.int8)[None, :],
         ]
-        return xp.concat(parts).T
+        # Joined as single bytes, widened once and scaled where they are: a third of the time of joining floats.
+        observation = xp.astype(xp.concat(features), xp.float32)
+        observation *= params.scale.T
+        return observation.T
 
     def legal(self, params: Params, state: State, seat: int) -> None:
         return None
@@ -244,7 +256,7 @@ class BucketBrigade:
 def workers(params: Params, positions: Array, modes: Array) -> Array:
     """[H, B] int8 agents at work on every house."""
     xp = array_namespace(positions)
-    targets = xp.where(modes == WORK, positions, xp.full_like(positions, -1))
+    targets = modes * (positions + 1) - 1  # -1 where an agent rests
     return sum(xp.astype(target == params.house.T, xp.int8) for target in targets)
 
 

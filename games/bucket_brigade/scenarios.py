@@ -11,8 +11,8 @@ from games.spelling import unknown
 SCENARIOS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("scenarios.json").read_text())["scenarios"]
 
 PROBABILITIES = ("beta", "kappa", "rho")
-"""beta: a fire spreads to a neighbour (dead here: a fire lives one night); kappa: one worker saves a burning house; rho:
-a safe house catches fire in a night."""
+"""beta: a fire spreads to a neighbour (dead here: a fire lives one night); kappa: one worker saves a burning house;
+rho: a safe house catches fire in a night."""
 
 AMOUNTS = ("cost", "rest_reward", "team_gain", "team_loss")
 """Paid to an agent per night: for working, for resting, and for a ring all safe or all ruined."""
@@ -22,6 +22,8 @@ SEAT_AMOUNTS = ("own_gain", "other_gain", "own_loss", "other_loss")
 
 CELL = (*PROBABILITIES, *AMOUNTS, *SEAT_AMOUNTS, "min_nights")
 """Parameters that may differ from lane to lane."""
+
+HIGHEST = dict.fromkeys(PROBABILITIES, 1.0) | {"min_nights": 120}  # nights fit a byte of an observation
 
 
 def scenario_values(scenario: str, overrides: dict[str, Any]) -> dict[str, Any]:
@@ -56,9 +58,9 @@ def checked(name: str, value: Any, seats: int) -> np.ndarray:
         array = np.atleast_1d(array)
         if array.ndim != 1:
             raise ValueError(f"{name} must be a number or one per lane, got shape {array.shape}")
-    high = 1.0 if name in PROBABILITIES else np.inf
+    high = HIGHEST.get(name, np.inf)
     if array.size == 0 or not (np.isfinite(array) & (array >= 0) & (array <= high)).all():
-        raise ValueError(f"{name} must lie in [0, {high:g}] and be finite, got {value}")
+        raise ValueError(f"{name} must be finite and lie in [0, {high:g}], got {value}")
     if name == "min_nights" and not (array == np.floor(array)).all():
         raise ValueError(f"min_nights must be whole, got {value}")
     return array
