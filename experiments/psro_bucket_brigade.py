@@ -3,7 +3,7 @@
     python experiments/psro_bucket_brigade.py --help
 """
 
-import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -20,11 +20,12 @@ import tyro
 from experiments.stop import Stop, guarded
 from marl.oracles.ppo import PPO
 
-# Whatever imports torch, or takes its time, is imported where it is used: --help answers at once.
+# What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
+    from experiments.psro import Plan
     from experiments.run import RunFolder
-    from games.game import Game
-    from metasolvers import MetaSolver
+    from games.bucket_brigade import BucketBrigade
+    from games.game import Policy
 
 COMMAND = "python experiments/psro_bucket_brigade.py"
 PLACEMENT = ("name", "run_dir", "resume", "smoke")  # where and how, not what: no part of a run's configuration
@@ -42,35 +43,37 @@ class Config:
     """
 
     scenario: str = "rest_trap"
-    """Scenario of Bucket Brigade; a name that is not known lists those near it."""
+    """Scenario of Bucket Brigade; a misspelt name is answered with those near it."""
     rules: str = "quiet"
-    """When episodes end: "quiet" as in the Python environment (no fire left), "engine" as in the Rust engine."""
+    """When episodes end: quiet, as in the Python environment (no fire left), or engine, as in the Rust engine."""
     max_nights: int = 1000
     """Nights after which an episode is cut; the rules themselves have no limit."""
     iterations: int = 4
     """Best responses per player. A finished run can be resumed with more."""
     initial: str = "uniform"
-    """Policy that every player starts with."""
+    """Scripted policy that every player starts with: uniform, specialist, always_rest, ..."""
     meta_solver: str = "alpha_rank"
     """From payoffs to the meta-strategy: alpha_rank, uniform, ..."""
     alpha: float = 10.0
     """Intensity of selection of alpha_rank, per largest gain a player can make by changing policy alone."""
     population_size: int = 50
     """Individuals per population of alpha_rank."""
-    episodes: int = 512
+    episodes: int = 256
     """Episodes per joint profile of policies; even, since gaps select on one half and score on the other."""
     reward: Literal["own", "team"] = "own"
     """What best responses maximise: the player's own return, or the sum over all players."""
-    ppo: PPO = field(default_factory=PPO)
+    ppo: PPO = field(default_factory=lambda: PPO(steps=500_000, num_lanes=1024))
     """How best responses are trained."""
-    gap_steps: int = 4_000_000
+    gap_steps: int = 500_000
     """Training steps of one last best response per player, which bound the final gap from below; 0 does without."""
     gap_episodes: int = 4096
-    """Episodes of each strategy that is compared for that gap, and of the meta-strategy's play in every iteration."""
+    """Episodes of each strategy compared for that gap, and of the meta-strategy's play in every iteration."""
     seed: int = 0
     """Equal seeds give equal runs, bit for bit on one kind of CPU."""
     device: str = "cpu"
     """Where networks train: cpu, cuda, cuda:1, ..., or auto (cuda where there is one)."""
+    threads: int = 1
+    """Threads of a matrix product on the CPU; more seldom help networks this small, and can change last bits."""
     name: str | None = None
     """Name of the run, whose folder is runs/NAME; SCENARIO-SEED by default, with -smoke where that is given."""
     run_dir: Path | None = None
@@ -78,24 +81,25 @@ class Config:
     resume: bool = False
     """Go on with the run in that folder. Options not given are those it was started with."""
     smoke: bool = False
-    """Tiny budgets where none are given: shows in half a minute that everything works, and solves nothing."""
+    """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
 
     def __post_init__(self) -> None:
-        if self.iterations < 0 or self.seed < 0 or self.max_nights < 1:
-            raise ValueError(
-                "iterations and seed must not be negative and max_nights at least 1, "
-                f"got {self.iterations}, {self.seed} and {self.max_nights}"
-            )
+        for name, least in (("iterations", 0), ("seed", 0), ("max_nights", 1), ("gap_episodes", 4), ("threads", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.episodes < 4 or self.episodes % 2:
             raise ValueError(f"episodes must be even and at least 4, got {self.episodes}")
-        if self.gap_episodes < 4:
-            raise ValueError(f"gap_episodes must be at least 4, got {self.gap_episodes}")
-        if 0 < self.gap_steps < self.ppo.batch or self.gap_steps < 0:
+        if self.gap_steps != 0 and self.gap_steps < self.ppo.batch:
             raise ValueError(f"gap_steps must be 0 or at least one rollout ({self.ppo.batch}), got {self.gap_steps}")
 
     @property
     def folder(self) -> Path:
-        return self.run_dir or Path("runs") / (self.name or default_name(self.scenario, self.seed, self.smoke))
+        default = f"{self.scenario}-{self.seed}" + ("-smoke" if self.smoke else "")
+        return self.run_dir or Path("runs") / (self.name or default)
+
+    @property
+    def resume_command(self) -> str:
+        return f"{COMMAND} --run-dir {shlex.quote(str(self.folder))} --resume"
 
     def settings(self) -> dict[str, Any]:
         """What the results depend on, as plain JSON values."""
@@ -105,24 +109,125 @@ class Config:
 
 SMOKE = Config(
     iterations=2,
-    episodes=64,
-    ppo=PPO(steps=16_384, num_lanes=256, horizon=16, epochs=2, minibatches=4),
-    gap_steps=16_384,
-    gap_episodes=256,
+    episodes=32,
+    ppo=PPO(steps=8_192, num_lanes=128, epochs=2, minibatches=4),
+    gap_steps=8_192,
+    gap_episodes=128,
     smoke=True,
 )
+
+
+@dataclass(frozen=True)
+class Early:
+    """The options that decide what the defaults of all others are."""
+
+    scenario: str = Config.scenario
+    seed: int = Config.seed
+    name: str | None = None
+    run_dir: Path | None = None
+    resume: bool = False
+    smoke: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code (see `experiments.stop.guarded`)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    folder = Path()
-    
-    def work(stop: Stop) -> None:
-        nonlocal folder
-        config = parse(given)
-        game, solver, device = check(config)
-        from experiments.psro import solve
-        ...
+    advice = ["nothing was started yet"]
 
-    return guarded(work, lambda: ...)
+    def work(stop: Stop) -> None:
+        config = parse(given)
+        from experiments.psro import solve
+
+        plan = planned(config)
+        run = opened(config)
+        advice[0] = f"go on with {config.resume_command}"
+        solve(plan, run, stop)
+
+    return guarded(work, lambda: advice[0])
+
+
+def parse(given: list[str]) -> Config:
+    """The configuration on the command line; what it leaves open is the default, tiny, or as a resumed run began."""
+    default = SMOKE if "--smoke" in given else Config()
+    if "--resume" in given and not {"-h", "--help"} & set(given):
+        early, _ = tyro.cli(Early, args=given, add_help=False, return_unknown_args=True)
+        default = began_as(replace(default, **vars(early)).folder, default)
+    return tyro.cli(Config, args=given, default=default)
+
+
+def began_as(folder: Path, placed: Config) -> Config:
+    """The configuration that the run in `folder` was started with. Raises ValueError for a folder that is no run."""
+    from experiments.run import read_settings
+
+    values = read_settings(folder)
+    try:
+        ppo = PPO(**values["ppo"] | {"hidden": tuple(values["ppo"]["hidden"])})
+        return replace(placed, **values | {"ppo": ppo})
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{folder} was written by another version of this command ({error}): use that one") from None
+
+
+def planned(config: Config) -> "Plan":
+    """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
+    import numpy as np
+
+    from experiments.psro import Plan
+    from games.bucket_brigade import BucketBrigade
+    from metasolvers import meta_solver
+
+    game = BucketBrigade(config.scenario, config.rules, config.max_nights)
+    initial = initial_policy(config.initial, game)
+    solver, options = meta_solver(config.meta_solver), ("alpha", "population_size")
+    known = {name: getattr(config, name) for name in options if name in signature(solver).parameters}
+    solver = partial(solver, **known)
+    players = len(game.agents)
+    solver(np.zeros((players, *(1,) * players)))  # meta-solvers say themselves what they cannot solve
+    profiles = (config.iterations + 1) ** players
+    if profiles > MOST_PROFILES:
+        raise ValueError(
+            f"{config.iterations} iterations for {players} players are {profiles:,} profiles of policies to play, "
+            f"more than {MOST_PROFILES:,}: lower iterations"
+        )
+    return Plan(config, game, initial, solver, checked_device(config.device))
+
+
+def initial_policy(name: str, game: "BucketBrigade") -> "Policy":
+    """Placeholder until merge."""
+    from games.policies import Uniform
+    from games.spelling import unknown
+
+    if name != "uniform":
+        raise unknown("policy", name, ["uniform"])
+    return Uniform.of(game.action_spaces[0])
+
+
+def checked_device(name: str) -> str:
+    """cpu, cuda or cuda:1, with auto resolved. Raises ValueError for other names, and for a device that is not there."""
+    from games.spelling import unknown
+
+    kind, _, number = name.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (number and not (kind == "cuda" and number.isdigit())):
+        raise unknown("device", name, ("auto", "cpu", "cuda"))
+    if kind == "cpu":
+        return name
+    import torch
+
+    found = torch.cuda.device_count()
+    if kind == "auto":
+        return "cuda" if found else "cpu"
+    if int(number or 0) >= found:
+        raise ValueError(f"device {name!r} was asked for, but torch sees {found} CUDA devices here: use --device cpu")
+    return name
+
+
+def opened(config: Config) -> "RunFolder":
+    """The run folder, made or resumed. Raises ValueError or OSError where that cannot be."""
+    from experiments.run import create, resume
+
+    if config.resume:
+        return resume(config.folder, config.settings(), EXTENDABLE)
+    return create(config.folder, config.settings(), config.resume_command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

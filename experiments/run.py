@@ -65,7 +65,7 @@ def create(path: Path, config: dict, resume: str) -> RunFolder:
     return RunFolder(path)
 
 
-def read_config(path: Path) -> dict:
+def read_settings(path: Path) -> dict:
     """The configuration a run was started with. Raises BrokenCheckpoint for a folder that is no whole run."""
     if not path.is_dir():
         raise BrokenCheckpoint(f"there is no run to resume at {path}: start it without --resume")
@@ -78,7 +78,7 @@ def resume(path: Path, config: dict, free: tuple[str, ...]) -> RunFolder:
 
     Raises ValueError that lists the fields that differ, and BrokenCheckpoint for a folder that is no whole run.
     """
-    stored = read_config(path)
+    stored = read_settings(path)
     differing = [
         f"{name} was {old!r}, now {new!r}"
         for (name, old), new in zip(flat(stored).items(), flat(config).values(), strict=True)
