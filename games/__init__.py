@@ -4,12 +4,17 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+from pettingzoo import AECEnv, ParallelEnv, register
+
 from games.bucket_brigade import BucketBrigade
+from games.envs import AECFace, ParallelFace
 from games.game import Game
-from games.normal_form import NormalForm, matching_pennies, rock_paper_scissors
+from games.normal_form import NormalForm, battle_of_the_sexes, blotto, matching_pennies, rock_paper_scissors
 from games.spelling import unknown
 
 GAMES: dict[str, Callable[..., Game]] = {
+    "battle_of_the_sexes": battle_of_the_sexes,
+    "blotto": blotto,
     "bucket_brigade": BucketBrigade,
     "matching_pennies": matching_pennies,
     "normal_form": NormalForm,
@@ -27,3 +32,25 @@ def make(name: str, **params: Any) -> Game:
         if parameter not in known:
             raise unknown(f"parameter of {name}", parameter, known)
     return GAMES[name](**params)
+
+
+def parallel_env(
+    name: str, render_mode: str | None = None, max_cycles: int | None = None, **params: Any
+) -> ParallelEnv:
+    """The game as a PettingZoo Parallel environment; raises as `make`."""
+    return ParallelFace(make(name, **params), f"{name}_v0", render_mode, max_cycles)
+
+
+def env(name: str, render_mode: str | None = None, max_cycles: int | None = None, **params: Any) -> AECEnv:
+    """The game as a PettingZoo AEC environment; raises as `make`."""
+    return AECFace(make(name, **params), f"{name}_v0", render_mode, max_cycles)
+
+
+def env_id(name: str) -> str:
+    """The game's id in PettingZoo's own registry, such as `counterplay/bucket-brigade-v0`."""
+    return f"counterplay/{name.replace('_', '-')}-v0"
+
+
+for _name in GAMES:
+    register("parallel", env_id(_name), "games:parallel_env", kwargs={"name": _name})
+    register("aec", env_id(_name), "games:env", kwargs={"name": _name})

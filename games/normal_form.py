@@ -1,6 +1,8 @@
 """Normal-form games, one-shot or repeated: any payoff tensor, and the classics."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,21 +23,25 @@ class State(NamedTuple):
     rewards: Array  # [B, N] float32
 
 
+DILEMMA = (((3, 0), (5, 1)), ((3, 5), (0, 1)))
+"""Payoffs of the prisoner's dilemma; the first action cooperates."""
+
+
 @dataclass(frozen=True)
 class NormalForm:
-    """N players act at once, `rounds` times over; payoffs [N, k_1, ..., k_N].
+    """N players act at once, `rounds` times over; payoffs [N, k_1, ..., k_N], by default the prisoner's dilemma.
 
-    Players observe everyone's last actions (one-hot, zeros in the first round) and the share of rounds played; in a
-    one-shot game that is a row of zeros. Each round pays; returns are sums over rounds.
+    Players observe everyone's last actions (one-hot, zeros in the first round) and the share of rounds still to come;
+    in a one-shot game that says nothing. Each round pays; returns are sums over rounds.
 
     Raises ValueError for payoffs that are not a finite tensor with one axis per player after the first, or no rounds.
     """
 
-    payoffs: Any
+    payoffs: Any = DILEMMA
+    """Kept as nested tuples, so that games compare, hash and describe themselves; `tensor` is the array."""
     rounds: int = 1
     labels: tuple[str, ...] = ()
     """Names of the actions in descriptions; their numbers by default."""
-    _table: np.ndarray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         payoffs = np.array(self.payoffs, np.float64)
@@ -45,21 +51,33 @@ class NormalForm:
             raise ValueError("payoffs must be finite")
         if self.rounds < 1:
             raise ValueError(f"a game has at least one round, got rounds={self.rounds}")
-        payoffs.setflags(write=False)
-        object.__setattr__(self, "payoffs", payoffs)
-        object.__setattr__(self, "_table", np.moveaxis(payoffs, 0, -1).reshape(1, -1, payoffs.shape[0]))
+        if self.labels and len(self.labels) < max(payoffs.shape[1:]):
+            raise ValueError(f"labels must name all {max(payoffs.shape[1:])} actions, got {len(self.labels)}")
+        object.__setattr__(self, "payoffs", _nested(payoffs.tolist()))
+
+    @cached_property
+    def tensor(self) -> np.ndarray:
+        """[N, k_1, ..., k_N] float64, read-only."""
+        tensor = np.array(self.payoffs, np.float64)
+        tensor.setflags(write=False)
+        return tensor
+
+    @property
+    def choices(self) -> tuple[int, ...]:
+        """Number of actions of every player."""
+        return self.tensor.shape[1:]
 
     @property
     def agents(self) -> tuple[str, ...]:
-        return tuple(f"player_{seat}" for seat in range(self.payoffs.shape[0]))
+        return tuple(f"player_{seat}" for seat in range(len(self.choices)))
 
     @property
     def observation_spaces(self) -> tuple[Box, ...]:
-        return (feature_box(sum(self.payoffs.shape[1:]) + 1),) * len(self.agents)
+        return (feature_box(sum(self.choices) + 1),) * len(self.agents)
 
     @property
     def action_spaces(self) -> tuple[Discrete, ...]:
-        return tuple(Discrete(choices) for choices in self.payoffs.shape[1:])
+        return tuple(Discrete(choices) for choices in self.choices)
 
     @property
     def noise_sizes(self) -> tuple[int, int]:
@@ -70,16 +88,14 @@ class NormalForm:
         for name in overrides:
             if name != "payoffs":
                 raise unknown("parameter of normal-form games", name, ["payoffs"])
-        if not overrides:
-            return Params(self._table.astype(np.float32))
-        payoffs = np.asarray(overrides["payoffs"], np.float32)
-        batch = payoffs if payoffs.ndim > self.payoffs.ndim else payoffs[None]
-        if batch.shape[1:] != self.payoffs.shape:
-            raise ValueError(f"payoffs must keep the shape {self.payoffs.shape}, got {batch.shape[1:]}")
-        return Params(np.moveaxis(batch, 1, -1).reshape(len(batch), -1, len(self.agents)))
+        payoffs = np.asarray(overrides.get("payoffs", self.tensor), np.float32)
+        batch = payoffs if payoffs.ndim > self.tensor.ndim else payoffs[None]
+        if batch.shape[1:] != self.tensor.shape:
+            raise ValueError(f"payoffs must keep the shape {self.tensor.shape}, got {batch.shape[1:]}")
+        return Params(np.moveaxis(batch, 1, -1).reshape(len(batch), -1, len(self.choices)))
 
     def init(self, params: Params, noise: Array) -> State:
-        xp, lanes, players = array_namespace(noise), noise.shape[0], len(self.agents)
+        xp, lanes, players = array_namespace(noise), noise.shape[0], len(self.choices)
         zeros = xp.zeros_like(noise[:, :1])
         return State(
             xp.astype(zeros[:, 0], xp.int32),
@@ -91,7 +107,7 @@ class NormalForm:
         xp = array_namespace(noise)
         joint = xp.stack([xp.astype(action, xp.int64) for action in actions], axis=1)
         index = xp.zeros_like(joint[:, 0])
-        for seat, choices in enumerate(self.payoffs.shape[1:]):
+        for seat, choices in enumerate(self.choices):
             index = index * choices + joint[:, seat]
         if params.table.shape[0] == 1:
             rewards = params.table[0][index]
@@ -104,11 +120,11 @@ class NormalForm:
         started = state.round > 0
         features = [
             (state.joint[:, player] == choice) & started
-            for player, choices in enumerate(self.payoffs.shape[1:])
+            for player, choices in enumerate(self.choices)
             for choice in range(choices)
         ]
-        share = xp.astype(state.round, xp.float32) / self.rounds
-        return xp.stack([*(xp.astype(feature, xp.float32) for feature in features), share], axis=1)
+        left = xp.astype(self.rounds - state.round, xp.float32) / self.rounds
+        return xp.stack([*(xp.astype(feature, xp.float32) for feature in features), left], axis=1)
 
     def legal(self, params: Params, state: State, seat: int) -> None:
         return None
@@ -136,6 +152,10 @@ class NormalForm:
         return f"round {played} of {self.rounds}: {moves}"
 
 
+def _nested(rows: Any) -> Any:
+    return tuple(_nested(row) for row in rows) if isinstance(rows, list) else rows
+
+
 def matching_pennies(players: int = 2, rounds: int = 1) -> NormalForm:
     """Each player wants to match the next one; the last wants to differ from the first [Jordan 1993].
 
@@ -154,3 +174,21 @@ def rock_paper_scissors(rounds: int = 1) -> NormalForm:
     """Zero-sum; its only equilibrium is uniform play."""
     row = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
     return NormalForm([row, -row], rounds, ("rock", "paper", "scissors"))
+
+
+def battle_of_the_sexes(rounds: int = 1) -> NormalForm:
+    """Both want to meet, each at another place; two pure equilibria and a mixed one."""
+    return NormalForm([[[2, 0], [0, 1]], [[1, 0], [0, 2]]], rounds, ("opera", "football"))
+
+
+def blotto(soldiers: int = 5, fields: int = 3, rounds: int = 1) -> NormalForm:
+    """Colonel Blotto: both divide their soldiers over the fields; whoever takes more fields wins 1 [Borel 1921].
+
+    Raises ValueError for no soldiers, or fewer than two fields.
+    """
+    if soldiers < 1 or fields < 2:
+        raise ValueError(f"Blotto needs soldiers and at least 2 fields, got soldiers={soldiers}, fields={fields}")
+    plans = np.array([plan for plan in product(range(soldiers + 1), repeat=fields) if sum(plan) == soldiers])
+    taken = np.sign(plans[:, None] - plans[None]).sum(axis=2)
+    labels = tuple("-".join(map(str, plan)) for plan in plans)
+    return NormalForm([np.sign(taken), -np.sign(taken)], rounds, labels)

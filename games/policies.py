@@ -31,9 +31,16 @@ class Uniform:
     def act(
         self, observation: Array, legal: tuple[Array, ...] | None, memory: None, noise: Array
     ) -> tuple[Array, None]:
-        probabilities = self.probabilities(observation, legal)
-        columns = [draw(row, noise[:, factor]) for factor, row in enumerate(probabilities)]
-        return (columns[0] if self.flat else array_namespace(noise).stack(columns, axis=1)), None
+        xp = array_namespace(noise)
+        if legal is None:
+            # The largest uniform times n may round up to n.
+            columns = [
+                xp.clip(xp.astype(noise[:, factor] * n, xp.int64), max=n - 1) for factor, n in enumerate(self.choices)
+            ]
+        else:
+            rows = self.probabilities(observation, legal)
+            columns = [draw(row, noise[:, factor]) for factor, row in enumerate(rows)]
+        return (columns[0] if self.flat else xp.stack(columns, axis=1)), None
 
     def probabilities(self, observation: Array, legal: tuple[Array, ...] | None) -> tuple[Array, ...]:
         """One [B, A_f] a factor; rows without a legal choice are treated as all legal."""

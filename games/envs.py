@@ -1,0 +1,229 @@
+"""PettingZoo faces, written once over any Game: Parallel, and AEC for simultaneous and alternating moves alike."""
+
+from typing import Any
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Box, Discrete
+from pettingzoo import AECEnv, ParallelEnv
+
+from games.game import Game
+
+RENDER_MODES = ("human", "ansi")
+
+
+class Episode:
+    """One episode at a time of `game` in a single lane, with names and numbers as PettingZoo wants them.
+
+    Seeds start a generator of their own: the same seed gives the same episodes, and restarting without a seed goes on
+    with the generator, so episodes differ. `max_cycles` truncates after that many steps.
+    """
+
+    def __init__(self, game: Game, name: str, render_mode: str | None, max_cycles: int | None):
+        if render_mode not in (None, *RENDER_MODES):
+            raise ValueError(f"render_mode must be None or one of {', '.join(RENDER_MODES)}, got {render_mode!r}")
+        if max_cycles is not None and max_cycles < 1:
+            raise ValueError(f"max_cycles must be at least 1, got {max_cycles}")
+        self.game, self.name, self.render_mode, self.max_cycles = game, name, render_mode, max_cycles
+        self.agents = list(game.agents)
+        self.params = game.params()
+        self.observation_spaces = dict(zip(self.agents, game.observation_spaces, strict=True))
+        self.action_spaces = dict(zip(self.agents, game.action_spaces, strict=True))
+        low, high = (np.concatenate([getattr(s, end) for s in game.observation_spaces]) for end in ("low", "high"))
+        self.state_space = Box(low, high, dtype=np.float32)
+        self.state: Any = None
+        self.over = True
+        self._rng: np.random.Generator | None = None
+
+    def begin(self, seed: int | None) -> None:
+        if self._rng is None or seed is not None:
+            self._rng = np.random.default_rng(seed)
+        self.cycles, self.over = 0, False
+        self.state = self.game.init(self.params, self._noise(self.game.noise_sizes[0]))
+        self._look()
+
+    def play(self, actions: dict[str, Any]) -> None:
+        """Plays one step; `actions` of everyone who is acting."""
+        rows = tuple(
+            np.asarray(actions.get(agent, np.zeros(space.shape or ())), np.int64)[None]
+            for agent, space in self.action_spaces.items()
+        )
+        self.state = self.game.step(self.params, self.state, rows, self._noise(self.game.noise_sizes[1]))
+        self.cycles += 1
+        self._look()
+
+    def _look(self) -> None:
+        game, params, state = self.game, self.params, self.state
+        rewards = game.rewards(params, state)[0].tolist()
+        self.rewards = dict(zip(self.agents, rewards, strict=True))
+        self.terminated = bool(game.terminated(params, state)[0])
+        capped = self.max_cycles is not None and self.cycles >= self.max_cycles
+        self.truncated = bool(game.truncated(params, state)[0]) or (capped and not self.terminated)
+        self.over = self.terminated or self.truncated
+        if self.render_mode == "human":
+            print(self.text())
+
+    def acting(self) -> list[str]:
+        """Who moves next, in seat order."""
+        mask = self.game.acting(self.params, self.state)[0]
+        return [agent for agent, acts in zip(self.agents, mask, strict=True) if acts]
+
+    def observations(self) -> dict[str, np.ndarray]:
+        return {agent: self.game.observe(self.params, self.state, seat)[0] for seat, agent in enumerate(self.agents)}
+
+    def infos(self) -> dict[str, dict]:
+        return {agent: self._info(seat) for seat, agent in enumerate(self.agents)}
+
+    def _info(self, seat: int) -> dict:
+        """The `action_mask` that the action space's `sample` takes, where some actions are illegal."""
+        legal = self.game.legal(self.params, self.state, seat)
+        if legal is None:
+            return {}
+        masks = tuple(np.asarray(mask[0], np.int8) for mask in legal)
+        return {"action_mask": masks[0] if isinstance(self.game.action_spaces[seat], Discrete) else masks}
+
+    def check(self, agent: str, action: Any) -> None:
+        """Raises ValueError for an action outside the agent's space."""
+        if not self.action_spaces[agent].contains(action):
+            raise ValueError(f"{agent} must act within {self.action_spaces[agent]}, got {action!r}")
+
+    def started(self) -> None:
+        """Raises ResetNeeded before the first reset."""
+        if self.state is None:
+            raise ResetNeeded(f"call reset() before anything else is asked of {self.name}")
+
+    def text(self) -> str:
+        return self.game.describe(self.params, self.state)
+
+    def global_state(self) -> np.ndarray:
+        self.started()
+        return np.concatenate(list(self.observations().values()))
+
+    def render(self) -> str | None:
+        self.started()
+        return self.text() if self.render_mode == "ansi" else None
+
+    def _noise(self, columns: int) -> np.ndarray:
+        assert self._rng is not None
+        return self._rng.random((1, columns), np.float32)
+
+
+class ParallelFace(ParallelEnv):
+    """A Game as a PettingZoo Parallel environment; agents whose turn it is not are ignored, whatever they do."""
+
+    def __init__(self, game: Game, name: str, render_mode: str | None = None, max_cycles: int | None = None):
+        self.episode = Episode(game, name, render_mode, max_cycles)
+        self.metadata = {"name": name, "render_modes": list(RENDER_MODES), "is_parallelizable": True}
+        self.render_mode, self.state_space = render_mode, self.episode.state_space
+        self.possible_agents = list(self.episode.agents)
+        self.agents: list[str] = []
+
+    def observation_space(self, agent: str) -> Box:
+        return self.episode.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Any:
+        return self.episode.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
+        self.episode.begin(seed)
+        self.agents = list(self.possible_agents)
+        return self.episode.observations(), self.episode.infos()
+
+    def step(self, actions: dict[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
+        episode = self.episode
+        episode.started()
+        if episode.over:
+            raise ResetNeeded(f"the episode of {episode.name} is over: call reset() to play another")
+        if actions.keys() != episode.action_spaces.keys():
+            raise ValueError(f"actions must be given for {', '.join(self.agents)}, got {', '.join(map(str, actions))}")
+        for agent, action in actions.items():
+            episode.check(agent, action)
+        episode.play(actions)
+        terminations, truncations = (dict.fromkeys(self.agents, end) for end in (episode.terminated, episode.truncated))
+        if episode.over:
+            self.agents = []
+        return episode.observations(), dict(episode.rewards), terminations, truncations, episode.infos()
+
+    def state(self) -> np.ndarray:
+        """All agents' observations, one after the other."""
+        return self.episode.global_state()
+
+    def render(self) -> str | None:
+        return self.episode.render()
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class AECFace(AECEnv):
+    """A Game as a PettingZoo AEC environment.
+
+    Whoever is acting is asked in seat order, seeing the same state; the step is played when the last one has answered,
+    and pays everyone then.
+    """
+
+    def __init__(self, game: Game, name: str, render_mode: str | None = None, max_cycles: int | None = None):
+        super().__init__()
+        self.episode = Episode(game, name, render_mode, max_cycles)
+        self.metadata = {"name": name, "render_modes": list(RENDER_MODES), "is_parallelizable": True}
+        self.render_mode, self.state_space = render_mode, self.episode.state_space
+        self.possible_agents = list(self.episode.agents)
+        self.agents: list[str] = []
+        self.agent_selection = self.possible_agents[0]
+
+    def observation_space(self, agent: str) -> Box:
+        return self.episode.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Any:
+        return self.episode.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict | None = None) -> None:
+        self.episode.begin(seed)
+        self.agents = list(self.possible_agents)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self._skip_agent_selection = None
+        self._next_step()
+
+    def step(self, action: Any) -> None:
+        self.episode.started()
+        if not self.agents:
+            raise ResetNeeded(f"the episode of {self.episode.name} is over: call reset() to play another")
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        self.episode.check(agent, action)
+        self._actions[agent] = action
+        self._cumulative_rewards[agent] = 0.0
+        if self._waiting:
+            self._clear_rewards()
+            self.agent_selection = self._waiting.pop(0)
+            return
+        self.episode.play(self._actions)
+        self._next_step()
+        self._accumulate_rewards()
+
+    def _next_step(self) -> None:
+        """Take over what the episode shows, and ask the first who is acting, or the first of all once it is over."""
+        episode = self.episode
+        self.rewards, self.infos = dict(episode.rewards), episode.infos()
+        self.terminations = dict.fromkeys(self.agents, episode.terminated)
+        self.truncations = dict.fromkeys(self.agents, episode.truncated)
+        self._observations = episode.observations()
+        self._actions: dict[str, Any] = {}
+        self._waiting = list(self.agents) if episode.over else episode.acting()
+        self.agent_selection = self._waiting.pop(0)
+
+    def observe(self, agent: str) -> np.ndarray:
+        self.episode.started()
+        return self._observations[agent]
+
+    def state(self) -> np.ndarray:
+        """All agents' observations, one after the other."""
+        return self.episode.global_state()
+
+    def render(self) -> str | None:
+        return self.episode.render()
+
+    def close(self) -> None:
+        """Nothing to release."""
