@@ -25,7 +25,7 @@ from analysis.load import Run, load_run
 
 WIDTH = 7.0  # inches
 INTERVAL = 1.96  # standard errors either side: 95 % of a normal distribution
-STYLE = {
+STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.spines.top": False,
@@ -93,8 +93,9 @@ def learning_curves(run: Run) -> Figure | None:
             curve = [row for row in rows if (row["player"], row["iteration"]) == (player, iteration)]
             steps = np.array([row["step"] for row in curve]) / 1e3
             value = np.array([row["value"] for row in curve])
-            error = INTERVAL * np.array([row["standard_error"] for row in curve])
-            axis.plot(steps, value, color=colours[iteration], label=f"iteration {iteration}")
+            error = INTERVAL * np.array([row.get("standard_error", 0.0) for row in curve])
+            marker = "." if len(curve) < 20 else ""
+            axis.plot(steps, value, color=colours[iteration], marker=marker, label=f"iteration {iteration}")
             axis.fill_between(steps, value - error, value + error, color=colours[iteration], alpha=0.2, linewidth=0)
         axis.set(title=f"player {player}", xlabel="environment steps (thousands)")
         axis.label_outer()

@@ -16,9 +16,7 @@ EPISODE, NIGHT = "return per episode", "return per night"
 def measure(game: Game, snapshot: Snapshot, before: np.ndarray | None, episodes: int, seed: int) -> Rows:
     """Rows of one iteration; `before` is the meta-strategy its best responses were trained against."""
     iteration = snapshot.iteration
-    value = mixture_value(
-        game, snapshot.populations, snapshot.sigma, episodes, seed, f"meta/{iteration}"
-    )
+    value = mixture_value(game, snapshot.populations, snapshot.sigma, episodes, seed, f"meta/{iteration}")
     rows = [
         count("policies_per_player", len(snapshot.populations[0]), iteration),
         count("profiles", snapshot.sigma.size, iteration),
@@ -58,21 +56,18 @@ def gap_before(table: PayoffTable, before: np.ndarray) -> Estimate:
 
 
 def learning_rows(curves: list[list[dict[str, float]]], iteration: int) -> Rows:
-    """The learners' reports of one iteration, `curves[player]`, an entry an update."""
-    return [
-        {
-            "iteration": iteration,
-            "metric": f"learner/{name}",
-            "player": player,
-            "step": int(report["steps"]),
-            "value": value,
-            "kind": "estimate",
-        }
-        for player, curve in enumerate(curves)
-        for report in curve
-        for name, value in report.items()
-        if name not in ("update", "steps")
-    ]
+    """The learners' reports of one iteration, `curves[player]`, an entry an update.
+
+    What a learner calls `x_error` is the standard error of its `x`.
+    """
+    rows = []
+    for player, report in ((player, report) for player, curve in enumerate(curves) for report in curve):
+        where = {"iteration": iteration, "player": player, "step": int(report["steps"])}
+        for name, value in report.items():
+            if name not in ("update", "steps") and not name.endswith("_error"):
+                error = {"standard_error": report[f"{name}_error"]} if f"{name}_error" in report else {}
+                rows.append({"metric": f"learner/{name}", **where, "value": value, **error, "kind": "estimate"})
+    return rows
 
 
 def metric(name: str, estimate: Estimate, unit: str, iteration: int, **more: int) -> dict[str, Any]:

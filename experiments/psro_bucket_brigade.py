@@ -1,6 +1,6 @@
 """PSRO with an alpha-rank meta-solver and PPO best responses on Bucket Brigade.
 
-    python experiments/psro_bucket_brigade.py --help
+python experiments/psro_bucket_brigade.py --help
 """
 
 import shlex
@@ -24,8 +24,6 @@ from marl.oracles.ppo import PPO
 if TYPE_CHECKING:
     from experiments.psro import Plan
     from experiments.run import RunFolder
-    from games.bucket_brigade import BucketBrigade
-    from games.game import Policy
 
 COMMAND = "python experiments/psro_bucket_brigade.py"
 PLACEMENT = ("name", "run_dir", "resume", "smoke")  # where and how, not what: no part of a run's configuration
@@ -173,10 +171,11 @@ def planned(config: Config) -> "Plan":
 
     from experiments.psro import Plan
     from games.bucket_brigade import BucketBrigade
+    from games.bucket_brigade.scripted import policy
     from metasolvers import meta_solver
 
     game = BucketBrigade(config.scenario, config.rules, config.max_nights)
-    initial = initial_policy(config.initial, game)
+    initial = policy(config.initial, game)
     solver, options = meta_solver(config.meta_solver), ("alpha", "population_size")
     known = {name: getattr(config, name) for name in options if name in signature(solver).parameters}
     solver = partial(solver, **known)
@@ -191,18 +190,8 @@ def planned(config: Config) -> "Plan":
     return Plan(config, game, initial, solver, checked_device(config.device))
 
 
-def initial_policy(name: str, game: "BucketBrigade") -> "Policy":
-    """Placeholder until merge."""
-    from games.policies import Uniform
-    from games.spelling import unknown
-
-    if name != "uniform":
-        raise unknown("policy", name, ["uniform"])
-    return Uniform.of(game.action_spaces[0])
-
-
 def checked_device(name: str) -> str:
-    """cpu, cuda or cuda:1, with auto resolved. Raises ValueError for other names, and for a device that is not there."""
+    """cpu, cuda or cuda:1, with auto resolved. Raises ValueError for other names, and devices that are not there."""
     from games.spelling import unknown
 
     kind, _, number = name.partition(":")

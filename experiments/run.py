@@ -1,13 +1,13 @@
 """Run folders: `runs/<name>/` holds a run's configuration and all it has finished.
 
-    run.json         configuration, versions and git commit; with manifest.json, never changed
-    policies/        one folder per finished best response: safetensors, JSON and learning curve
-    snapshots/       one folder per iteration: payoff table and meta-strategy (npz), policies' names, metrics
-    metrics.jsonl    every metric of the snapshots, one JSON object a line; equal for equal configurations
-    timing.jsonl     wall-clock seconds and speeds, which never are
-    summary.json     what was measured in the end
-    events/          TensorBoard's view of metrics.jsonl
-    figures/         drawn by `python -m analysis.figures`
+run.json         configuration, versions and git commit; with manifest.json, never changed
+policies/        one folder per finished best response: safetensors, JSON and learning curve
+snapshots/       one folder per iteration: payoff table and meta-strategy (npz), policies' names, metrics
+metrics.jsonl    every metric of the snapshots, one JSON object a line; equal for equal configurations
+timing.jsonl     wall-clock seconds and speeds, which never are
+summary.json     what was measured in the end
+events/          TensorBoard's view of metrics.jsonl
+figures/         drawn by `python -m analysis.figures`
 """
 
 import fcntl

@@ -48,7 +48,7 @@ def guarded(work: Callable[[Stop], None], advice: Callable[[], str]) -> int:
         return 0
     except Stopped:
         pass
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ArithmeticError) as error:
         if stop.signum is None:
             print(f"error: {error}", file=sys.stderr)
             return BAD_VALUE

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
-COLUMNS = ("iteration", "policies", "gap", "full gap", "team return", "per night", "steps/s", "time left")
+COLUMNS = ("iteration", "policies", "gap", "gap before", "team return", "per night", "steps/s", "time left")
 
 
 class Display(Protocol):
@@ -18,9 +18,6 @@ class Display(Protocol):
 
     def row(self, cells: dict[str, str]) -> None:
         """A finished iteration; `cells` by column."""
-
-    def amend(self, cells: dict[str, str]) -> None:
-        """Later knowledge about the last row."""
 
     def working(self, text: str) -> None:
         """What is going on now."""
@@ -41,9 +38,6 @@ class LiveTable:
     def row(self, cells: dict[str, str]) -> None:
         self.rows.append(cells)
 
-    def amend(self, cells: dict[str, str]) -> None:
-        self.rows[-1] |= cells
-
     def working(self, text: str) -> None:
         self.status = text
 
@@ -56,9 +50,7 @@ class LiveTable:
         self.live.__exit__(kind, error, trace)
 
     def _render(self) -> Group:
-        table = Table(*(Text(name, justify="right") for name in COLUMNS))
-        for column in table.columns:
-            column.justify = "right"
+        table = Table(*(Column(name, justify="right") for name in COLUMNS))
         for cells in self.rows:
             table.add_row(*(cells.get(name, "") for name in COLUMNS))
         return Group(table, Text(self.status, style="dim"))
@@ -69,9 +61,6 @@ class PlainLines:
 
     def row(self, cells: dict[str, str]) -> None:
         self._print(" | ".join(f"{name} {cells[name]}" for name in COLUMNS if cells.get(name)))
-
-    def amend(self, cells: dict[str, str]) -> None:
-        pass
 
     def working(self, text: str) -> None:
         pass
@@ -126,12 +115,9 @@ class Stopwatch:
     """Seconds since it was made, or since the last lap."""
 
     def __init__(self) -> None:
-        self.start = self.last = time.perf_counter()
+        self.last = time.perf_counter()
 
     def lap(self) -> float:
         now = time.perf_counter()
         lap, self.last = now - self.last, now
         return lap
-
-    def total(self) -> float:
-        return time.perf_counter() - self.start

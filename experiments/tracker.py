@@ -46,9 +46,7 @@ class TensorBoard:
             # A learner's curve is one chart per iteration and player; other metrics run over the iterations.
             learning = f"/{row['iteration']}" if "step" in row else ""
             player = f"/player_{row['player']}" if "player" in row else ""
-            self.writer.add_scalar(
-                row["metric"] + learning + player, row["value"], row.get("step", row["iteration"])
-            )
+            self.writer.add_scalar(row["metric"] + learning + player, row["value"], row.get("step", row["iteration"]))
         self.writer.flush()
 
     def close(self) -> None:

@@ -5,9 +5,10 @@ objects: nothing is ever unpickled.
 """
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from safetensors import SafetensorError
 
 from games.game import Policy
 from marl.atomic import MANIFEST, BrokenCheckpoint, digest, read_json, to_json, verify, whole_folder, write_atomic
@@ -36,8 +37,12 @@ class PolicyStore:
         return self.folder / unit.replace("/", "-")
 
     def save(self, unit: str, policy: Policy, curve: list[dict[str, float]]) -> None:
+        """Raises OSError where the disk refuses, a full one included."""
         with whole_folder(self.path(unit)) as folder:
-            save_policy(policy, folder / "policy")
+            try:
+                save_policy(policy, folder / "policy")
+            except SafetensorError as error:
+                raise OSError(f"cannot write {self.path(unit)}: {error}") from error
             write_atomic(folder / "curve.json", to_json(curve))
 
     def load(self, unit: str) -> Stored:
@@ -58,41 +63,40 @@ def save_snapshot(
 
     `units[player]` names the unit in `store` of each of the player's policies.
     """
-    with whole_folder(_snapshot_path(folder, snapshot.iteration)) as path:
+    with whole_folder(snapshot_path(folder, snapshot.iteration)) as path:
         table = snapshot.payoffs
         # The last two follow from the table: they are there for whoever reads the file without this package.
-        derived = {"mean": table.mean, "standard_error": table.standard_error}
-        np.savez(path / "payoffs.npz", sigma=snapshot.sigma, **table._asdict(), **derived)
+        derived: dict[str, Any] = {"mean": table.mean, "standard_error": table.standard_error}
+        np.savez(path / "payoffs.npz", sigma=snapshot.sigma, **derived, **table._asdict())
         policies = [[{"unit": unit, "sha256": store.seal(unit)} for unit in names] for names in units]
         write_atomic(path / "snapshot.json", to_json({"iteration": snapshot.iteration, "policies": policies}))
         for name, data in files.items():
             write_atomic(path / name, data)
 
 
-def load_snapshot(folder: Path, iteration: int, store: PolicyStore) -> tuple[Snapshot, list[list[str]]]:
-    """A snapshot and the units of its policies. Raises BrokenCheckpoint where anything of it is not as written."""
-    path = _snapshot_path(folder, iteration)
+def load_snapshot(folder: Path, iteration: int, store: PolicyStore) -> Snapshot:
+    """The snapshot of one iteration. Raises BrokenCheckpoint where anything of it is not as it was written."""
+    path = snapshot_path(folder, iteration)
     verify(path)
     policies = read_json(path / "snapshot.json")["policies"]
     for stored in (stored for population in policies for stored in population):
         if stored["unit"] not in store or store.seal(stored["unit"]) != stored["sha256"]:
             raise BrokenCheckpoint(f"{store.path(stored['unit'])} is not the policy that {path} was measured with")
-    units = [[stored["unit"] for stored in population] for population in policies]
     with np.load(path / "payoffs.npz", allow_pickle=False) as arrays:
         table = PayoffTable(*(arrays[name] for name in PayoffTable._fields))
         sigma = arrays["sigma"]
-    populations = [[store.load(unit).policy for unit in names] for names in units]
-    return Snapshot(iteration, populations, table, sigma), units
+    populations = [[store.load(stored["unit"]).policy for stored in population] for population in policies]
+    return Snapshot(iteration, populations, table, sigma)
 
 
 def finished_iterations(folder: Path) -> int:
     """How many snapshots 0, 1, ... are there. Raises BrokenCheckpoint for a gap in them."""
     found = sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")) if folder.exists() else []
-    expected = [_snapshot_path(folder, iteration).name for iteration in range(len(found))]
+    expected = [snapshot_path(folder, iteration).name for iteration in range(len(found))]
     if found != expected:
         raise BrokenCheckpoint(f"{folder} should hold {', '.join(expected)}, got {', '.join(found)}")
     return len(found)
 
 
-def _snapshot_path(folder: Path, iteration: int) -> Path:
+def snapshot_path(folder: Path, iteration: int) -> Path:
     return folder / f"{iteration:04d}"
