@@ -5,6 +5,7 @@ python -m experiments.responses runs/rest_trap-0
 
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -27,6 +28,7 @@ SCRIPTED: dict[str, tuple[str, dict]] = {
     "firefighter owned": ("firefighter", {"scope": "owned"}),
     "spread": ("spread", {}),
 }
+HEADER = f"{'iteration player':17}{'response':>18}  {'best scripted reply':38}{'uniform':>18}{'closed':>9}{'behind':>8}"
 WANTED_SHARE = 0.98
 """Of the gap between uniform play and the best scripted reply, in the first iteration."""
 
@@ -99,9 +101,9 @@ def main(run: Annotated[Path, tyro.conf.Positional], episodes: int = 20_000) -> 
         print(f"error: {error}", file=sys.stderr)
         return 2
     game = BucketBrigade(config.scenario, config.rules, config.max_nights)
-    print(f"{'iteration player':17}{'response':>18}  {'best scripted reply':38}{'uniform':>18}{'closed':>9}{'behind':>8}")
+    print(HEADER)
     fine = True
-    for before, after in zip(snapshots, snapshots[1:], strict=False):
+    for before, after in pairwise(snapshots):
         for row in judged(game, before, [population[-1] for population in after.populations], episodes):
             print(_line(row), flush=True)
             fine &= row.ok
