@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 from gymnasium.spaces import Box, Discrete
 
 from games.game import Array, feature_box
@@ -73,7 +73,7 @@ class NormalForm:
 
     @property
     def observation_spaces(self) -> tuple[Box, ...]:
-        return (feature_box(sum(self.choices) + 1),) * len(self.agents)
+        return tuple(feature_box(sum(self.choices) + 1) for _ in self.choices)
 
     @property
     def action_spaces(self) -> tuple[Discrete, ...]:
@@ -112,7 +112,7 @@ class NormalForm:
         if params.table.shape[0] == 1:
             rewards = params.table[0][index]
         else:
-            rewards = params.table[xp.arange(index.shape[0]), index]
+            rewards = params.table[xp.arange(index.shape[0], device=device(index)), index]
         return State(state.round + 1, joint, rewards)
 
     def observe(self, params: Params, state: State, seat: int) -> Array:

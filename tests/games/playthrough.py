@@ -1,6 +1,7 @@
 """One readable episode of every game, as text: `python -m tests.games.playthrough` writes them all again."""
 
 from pathlib import Path
+from textwrap import shorten
 
 import games
 
@@ -10,7 +11,7 @@ FOLDER = Path(__file__).with_name("playthroughs")
 def playthrough(name: str) -> str:
     """An episode of the game with its default parameters, all actions drawn uniformly from a fixed seed."""
     env = games.parallel_env(name, render_mode="ansi")
-    lines = [f"{env.episode.game}", "", "# reset"]
+    lines = [shorten(repr(env.episode.game), 400), "", "# reset"]
     _, infos = env.reset(seed=0)
     for seat, agent in enumerate(env.agents):
         env.action_space(agent).seed(seat)
