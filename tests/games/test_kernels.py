@@ -1,8 +1,6 @@
 """Laws of every game's kernel: same on all arrays, lane-wise, nothing written in place."""
 
-import json
 import pickle
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -88,11 +86,10 @@ def test_shapes_and_spaces(name):
 
 
 @pytest.mark.parametrize("name", games.GAMES)
-def test_games_are_plain_data_and_describe_their_states(name):
+def test_games_compare_pickle_and_describe_their_states(name):
     game = games.make(name)
     assert game == games.make(name) == pickle.loads(pickle.dumps(game))
     assert hash(game) == hash(games.make(name))
-    assert json.loads(json.dumps(asdict(game))).keys() == asdict(game).keys()
     params = game.params()
     state = game.init(params, np.zeros((2, game.noise_sizes[0]), np.float32))
     assert game.describe(params, state, lane=1)
