@@ -10,7 +10,7 @@ RPS = [(0, 0, 0, 0), (1, 0, 1, -1), (0, 1, -1, 1), (2, 1, 1, -1), (0, 2, 1, -1),
 
 @pytest.mark.parametrize(("row", "column", "mine", "yours"), RPS)
 def test_rock_paper_scissors_pays_as_pettingzoo_does(row, column, mine, yours):
-    assert rock_paper_scissors().tensor[:, row, column].tolist() == [mine, yours]
+    assert rock_paper_scissors().payoffs[:, row, column].tolist() == [mine, yours]
 
 
 def test_every_round_pays_and_is_seen(xp):
@@ -21,7 +21,7 @@ def test_every_round_pays_and_is_seen(xp):
     start = np.asarray(lanes.observe(0))
     assert (start == [0] * 7 + [1]).all()
     outcome = lanes.step((xp.put(row), xp.put(column)))
-    np.testing.assert_array_equal(np.asarray(outcome.rewards).T, game.tensor.reshape(2, 12))
+    np.testing.assert_array_equal(np.asarray(outcome.rewards).T, game.payoffs.reshape(2, 12))
     expected = np.hstack([np.eye(3)[row], np.eye(4)[column], np.full((12, 1), 0.5)])
     np.testing.assert_array_equal(np.asarray(lanes.observe(1)), expected)
     assert not np.asarray(outcome.done).any()
@@ -42,7 +42,7 @@ def test_a_batch_of_games_of_one_shape(xp):
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_matching_pennies_has_no_pure_equilibrium(players):
-    payoffs = matching_pennies(players).tensor
+    payoffs = matching_pennies(players).payoffs
     assert set(np.unique(payoffs)) == {-1, 1}
     best = [payoffs[player] == payoffs[player].max(axis=player, keepdims=True) for player in range(players)]
     assert not np.all(best, axis=0).any()
@@ -50,19 +50,19 @@ def test_matching_pennies_has_no_pure_equilibrium(players):
 
 
 def test_battle_of_the_sexes_has_two_pure_equilibria():
-    payoffs = battle_of_the_sexes().tensor
+    payoffs = battle_of_the_sexes().payoffs
     best = (payoffs[0] == payoffs[0].max(axis=0)) & (payoffs[1] == payoffs[1].max(axis=1, keepdims=True))
     assert best.tolist() == [[True, False], [False, True]]
 
 
 def test_blotto_is_symmetric_zero_sum_and_names_its_plans():
     game = blotto(soldiers=5, fields=3)
-    assert game.tensor.shape == (2, 21, 21)
-    np.testing.assert_array_equal(game.tensor[0], -game.tensor[1])
-    np.testing.assert_array_equal(game.tensor[0], game.tensor[1].T)
+    assert game.payoffs.shape == (2, 21, 21)
+    np.testing.assert_array_equal(game.payoffs[0], -game.payoffs[1])
+    np.testing.assert_array_equal(game.payoffs[0], game.payoffs[1].T)
     plan = game.labels.index
-    assert game.tensor[0, plan("2-2-1"), plan("5-0-0")] == 1
-    assert game.tensor[0, plan("2-2-1"), plan("3-1-1")] == 0
+    assert game.payoffs[0, plan("2-2-1"), plan("5-0-0")] == 1
+    assert game.payoffs[0, plan("2-2-1"), plan("3-1-1")] == 0
 
 
 @pytest.mark.parametrize(

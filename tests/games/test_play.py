@@ -4,7 +4,9 @@ import pytest
 from games.bucket_brigade import BucketBrigade
 from games.bucket_brigade.scripted import policy
 from games.lanes import GameLanes
+from games.normal_form import matching_pennies
 from games.play import play, play_mixture
+from games.policies import Uniform
 
 GAME = BucketBrigade("hard")
 PROFILES = [
@@ -30,6 +32,15 @@ def test_each_lane_counts_its_first_episode_only():
     played = play(BucketBrigade("trivial_cooperation"), [rest], 7, 0, ["a"])
     assert (played.lengths == 13).all()
     np.testing.assert_allclose(played.returns, 13 * 100.5)
+
+
+def test_games_without_chance_play_several_profiles():
+    game = matching_pennies(rounds=3)
+    uniform = Uniform.of(game.action_spaces[0])
+    played = play(game, [[uniform, uniform]] * 2, 20, 0, ["a", "b"])
+    np.testing.assert_array_equal(played.returns.sum(axis=2), 0)
+    assert (played.lengths == 3).all()
+    assert (played.returns[0] != played.returns[1]).any()
 
 
 def test_the_seed_and_the_units_name_decide():

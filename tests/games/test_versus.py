@@ -86,7 +86,7 @@ def test_a_learner_sees_its_own_columns():
     row = versus.cast.profile[:, 0].copy()
     outcome = versus.step((np.full(B, 2),))
     assert outcome.rewards.shape == outcome.terminated.shape == outcome.truncated.shape == (B, 1)
-    np.testing.assert_array_equal(outcome.rewards[:, 0], game.tensor[1][row, 2])
+    np.testing.assert_array_equal(outcome.rewards[:, 0], game.payoffs[1][row, 2])
     np.testing.assert_array_equal(versus.observe(0), lanes.observe(1))
     np.testing.assert_array_equal(versus.final_observations(0), lanes.final_observations(1))
     np.testing.assert_array_equal(versus.cast.profile[:, 0], row)  # the episode goes on with the same cast
