@@ -48,7 +48,11 @@ class Noise:
         blocks = [generator.uniforms(purpose, step, columns * lanes) for generator in self._generators]
         if len(blocks) == 1:
             return blocks[0].reshape(columns, lanes).T
-        return np.stack([block.reshape(columns, lanes) for block in blocks], axis=1).reshape(columns, -1).T
+        return (
+            np.stack([block.reshape(columns, lanes) for block in blocks], axis=1)
+            .reshape(columns, len(blocks) * lanes)
+            .T
+        )
 
 
 class _Keyed:

@@ -122,10 +122,9 @@ class Versus:
         self.lanes, self.seats, self.num_lanes = lanes, tuple(seats), lanes.num_lanes
         others = [seat for seat in range(len(lanes.agents)) if seat not in self.seats]
         self.cast = Cast(lanes, populations, sigma, others)
-        self.agents, self.observation_spaces, self.action_spaces = (
-            tuple(things[seat] for seat in self.seats)
-            for things in (lanes.agents, lanes.observation_spaces, lanes.action_spaces)
-        )
+        self.agents = tuple(lanes.agents[seat] for seat in self.seats)
+        self.observation_spaces = tuple(lanes.observation_spaces[seat] for seat in self.seats)
+        self.action_spaces = tuple(lanes.action_spaces[seat] for seat in self.seats)
         self._columns = list(self.seats)
 
     def reset(self, seed: int, *units: str) -> None:

@@ -101,8 +101,11 @@ def deviation_gains(payoffs: ArrayLike, sigma: ArrayLike) -> tuple[np.ndarray, .
 
 
 def cce_gap(payoffs: ArrayLike, sigma: ArrayLike) -> float:
-    """Sum over players of the best deviation's gain from a joint sigma: <= 0 in a coarse correlated equilibrium."""
-    return float(sum(gains.max() for gains in deviation_gains(payoffs, sigma)))
+    """Sum over players of the best deviation's gain from a joint sigma; 0 exactly in coarse correlated equilibria.
+
+    A player whom every deviation hurts stays, for a gain of 0: one player's loss makes up for no other's gain.
+    """
+    return float(sum(max(gains.max(), 0.0) for gains in deviation_gains(payoffs, sigma)))
 
 
 def nash_conv(payoffs: ArrayLike, sigma: ArrayLike) -> float:

@@ -39,6 +39,10 @@ class Oracle(Protocol):
     policies to go on from, by seat.
     """
 
+    @property
+    def num_lanes(self) -> int:
+        """Lanes it trains on."""
+
     def learner(
         self,
         lanes: Lanes,

@@ -104,7 +104,7 @@ def test_a_sweep_in_one_batch_equals_separate_runs(xp):
         run = play_night_by_night(game, alone, 3, 10, lanes=4)
         for (a, *_), (b, *_) in zip(together, run, strict=True):
             for x, y in zip(a, b, strict=True):
-                np.testing.assert_array_equal(np.array(x)[lane], y[lane])
+                np.testing.assert_array_equal(np.asarray(x)[lane], y[lane])
             seen = game.observe(tree_map(xp.put, sweep), a, 1), game.observe(alone, b, 1)
             np.testing.assert_array_equal(np.asarray(seen[0])[lane], seen[1][lane])
 

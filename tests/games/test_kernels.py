@@ -1,5 +1,7 @@
 """Laws of every game's kernel: same on all arrays, lane-wise, nothing written in place."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -84,9 +86,9 @@ def test_shapes_and_spaces(name):
 
 
 @pytest.mark.parametrize("name", games.GAMES)
-def test_games_compare_and_describe(name):
+def test_games_compare_pickle_and_describe_their_states(name):
     game = games.make(name)
-    assert game == games.make(name)
+    assert game == games.make(name) == pickle.loads(pickle.dumps(game))
     assert hash(game) == hash(games.make(name))
     params = game.params()
     state = game.init(params, np.zeros((2, game.noise_sizes[0]), np.float32))

@@ -43,6 +43,11 @@ def test_units_side_by_side_draw_what_they_draw_alone():
         np.testing.assert_array_equal(together[block * LANES : (block + 1) * LANES], draw(units=(unit,)))
 
 
+@pytest.mark.parametrize("units", [("a",), ("a", "b")])
+def test_no_columns_are_no_noise(units):
+    assert draw(units=units, columns=0).shape == (LANES * len(units), 0)
+
+
 def test_uniforms_are_uniform_float32_below_one():
     noise = draw(lanes=100_000)
     assert noise.dtype == np.float32

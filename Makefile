@@ -1,0 +1,45 @@
+# Everything a fresh machine needs is Python >= 3.11 and make.
+PYTHON ?= python3
+VENV ?= .venv
+RUN = $(VENV)/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help install psro test check slow gpu papers bench clean
+
+help:
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,tensorboard]'
+	@touch $@
+
+install: $(VENV)/.installed ## virtual environment with everything in it
+
+psro: install ## the main job: PSRO on Bucket Brigade at its default budget (ARGS="--help" for options)
+	$(RUN) experiments/psro_bucket_brigade.py $(ARGS)
+
+test: install ## the whole default test suite, with coverage
+	$(RUN) -m pytest --cov --cov-report=term
+
+check: install ## format, lint, types and fast tests
+	$(RUN) -m ruff format --check .
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+	$(RUN) -m pytest -q -x
+
+slow: install ## long tests
+	$(RUN) -m pytest -m slow
+
+gpu: install ## tests that need a CUDA device
+	$(RUN) -m pytest -m gpu
+
+papers: install ## reproduce published results
+	$(RUN) -m pytest -m papers
+
+bench: install ## speed, as ratios against named peers in the same run
+	$(RUN) -m counterplay.bench
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache

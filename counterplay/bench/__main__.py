@@ -1,0 +1,78 @@
+"""Speed of this machine, as ratios against named peers in the same run."""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each; before NumPy and torch load their libraries
+
+import json
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from counterplay.bench.row import Row
+from games.spelling import unknown
+
+PARTS = ("games", "metasolvers", "ppo")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Print speeds beside those of named peers, measured in this run on one core (CPU time)."""
+
+    only: tuple[str, ...] = PARTS
+    """Parts to run: games, metasolvers, ppo."""
+    json: Path | None = None
+    """Also write the table, with the machine and its load, to this file."""
+
+
+def main() -> None:
+    config = tyro.cli(Bench, description=Bench.__doc__)
+    for part in config.only:
+        if part not in PARTS:
+            raise SystemExit(f"error: {unknown('part of the benchmark', part, PARTS)}")
+    load = os.getloadavg()
+    rows = []
+    for part in config.only:
+        for row in import_module(f"counterplay.bench.{part}").rows():
+            print(f"{row.name}: {_number(row.ours)} {row.unit}", flush=True)
+            rows.append(row)
+    console = Console(width=None if Console().is_terminal else 140)
+    console.print(_table(rows))
+    machine = dict(_machine(), load_before=load, load_after=os.getloadavg())
+    console.print(" ".join(f"{name}={value}" for name, value in machine.items()), soft_wrap=True, highlight=False)
+    if config.json:
+        config.json.write_text(json.dumps({"machine": machine, "rows": [row._asdict() for row in rows]}, indent=1))
+
+
+def _table(rows: list[Row]) -> Table:
+    table = Table(title="Speed, one core")
+    for column in ("what", "ours", "peer", "ratio", "aim", "note"):
+        table.add_column(column, justify="right" if column in ("ours", "ratio") else "left")
+    for row in rows:
+        peer = f"{row.peer}: {_number(row.peer_value)} {row.unit}" if row.peer_value is not None else row.peer
+        ratio = "" if row.ratio is None else _number(row.ratio)
+        table.add_row(row.name, f"{_number(row.ours)} {row.unit}", peer, ratio, row.aim, row.note)
+    return table
+
+
+def _machine() -> Iterator[tuple[str, object]]:
+    yield "cpus", os.cpu_count()
+    yield "machine", platform.machine()
+    yield "python", platform.python_version()
+    for package in ("numpy", "torch", "open_spiel"):
+        yield package, version(package)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Steps per second of Bucket Brigade: thousands of lanes against the one-lane PettingZoo face."""
+
+from collections.abc import Callable, Iterator
+from time import process_time
+
+import numpy as np
+
+import games
+from counterplay.bench.row import Row
+from games.game import factors
+from games.lanes import GameLanes
+
+LANES = 4096
+
+
+def rows() -> Iterator[Row]:
+    """Lane-steps per CPU second on one core, with noise, auto-reset and random actions; best of several windows."""
+    lanes = GameLanes(games.make("bucket_brigade"), LANES)
+    lanes.reset(0)
+    actions = _random_actions(lanes)
+    face = _face_steps()
+    peer = "one-lane PettingZoo face"
+    stepping = LANES * _per_second(lambda: lanes.step(actions))
+    yield Row("bucket_brigade, 4,096 lanes", stepping, "lane-steps/s", peer, face, stepping / face, ">= 1.5M/s")
+
+    def step_and_observe() -> None:
+        lanes.step(actions)
+        for seat in range(len(lanes.agents)):
+            lanes.observe(seat)
+
+    observing = LANES * _per_second(step_and_observe)
+    yield Row("  with all four seats observed", observing, "lane-steps/s", peer, face, observing / face, "")
+    yield Row("bucket_brigade, PettingZoo Parallel face", face, "steps/s", "", None, None, "")
+
+
+def _random_actions(lanes: GameLanes) -> tuple[np.ndarray, ...]:
+    generator = np.random.default_rng(0)
+    choices = [factors(space) for space in lanes.action_spaces]
+    return tuple(generator.integers(sizes, size=(lanes.num_lanes, len(sizes))) for sizes in choices)
+
+
+def _face_steps() -> float:
+    env = games.parallel_env("bucket_brigade")
+    env.reset(seed=0)
+    actions = {agent: env.action_space(agent).sample() for agent in env.agents}
+
+    def step() -> None:
+        env.step(actions)
+        if not env.agents:
+            env.reset()
+
+    return _per_second(step)
+
+
+def _per_second(function: Callable[[], object], windows: int = 5, seconds: float = 0.4) -> float:
+    """Calls per CPU second, in the best of some windows: other load on the machine only ever slows them."""
+    function()
+    best = 0.0
+    for _ in range(windows):
+        calls, start = 0, process_time()
+        while process_time() - start < seconds:
+            function()
+            calls += 1
+        best = max(best, calls / (process_time() - start))
+    return best

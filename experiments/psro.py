@@ -1,0 +1,229 @@
+"""A run of PSRO from where its folder ends: train, evaluate, solve, measure, save, show."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+
+from analysis.figures import draw
+from experiments.measures import EPISODE, Rows, learning_rows, measure, metric
+from experiments.report import cells, report
+from experiments.run import RunFolder, changed_versions, to_lines
+from experiments.stop import Stop
+from experiments.terminal import Display, Forecast, Stopwatch, display
+from experiments.tracker import Tracker, trackers
+from games.game import Game, Policy
+from games.versus import Populations
+from marl.atomic import verify, whole_folder, write_atomic
+from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, save_snapshot, snapshot_path
+from marl.oracles.ppo import PPO
+from marl.population import PayoffTable, evaluate, full_gap
+from marl.psro import Snapshot, best_response, psro
+from metasolvers import MetaSolver
+
+if TYPE_CHECKING:
+    from experiments.psro_bucket_brigade import Config
+
+
+class Plan(NamedTuple):
+    """The checked parts of a run."""
+
+    config: "Config"
+    game: Game
+    initial: Policy
+    solver: MetaSolver
+    device: str
+
+
+def solve(plan: Plan, run: RunFolder, stop: Stop) -> None:
+    """Do what is left of a run; at the end draw its figures and say what was measured.
+
+    Raises BrokenCheckpoint where the folder is not as a run left it, before anything is trained.
+    """
+    torch.set_num_threads(plan.config.threads)
+    for change in changed_versions(run.path):
+        print(f"note: {change} since the run was started: last bits may differ")
+    with display() as show:
+        session = Session(plan, run, stop, show)
+        session.restore()
+        for snapshot in session.snapshots():
+            session.finish(snapshot)
+        rows = session.final_gap()
+        show.working("drawing figures")
+        figures = draw(run.path)
+    print("\n".join(report(run, plan.config, rows, len(figures))))
+
+
+class Session:
+    """One process's share of a run."""
+
+    def __init__(self, plan: Plan, run: RunFolder, stop: Stop, show: Display):
+        self.plan, self.config, self.run, self.stop, self.show = plan, plan.config, run, stop, show
+        self.players = range(len(plan.game.agents))
+        self.store, self.folder = PolicyStore(run.path / "policies"), run.path / "snapshots"
+        self.trackers: list[Tracker] = trackers(run)
+        self.rows: Rows = []
+        self.latest: Snapshot | None = None
+        self.forecast = Forecast(*self._work(0))
+
+    def restore(self) -> None:
+        """Read, verify and show the iterations that are done."""
+        done = finished_iterations(self.folder)
+        if done - 1 > self.config.iterations:
+            raise ValueError(f"{self.run.path} already has {done - 1} iterations: ask for at least as many")
+        for iteration in range(done):
+            path = snapshot_path(self.folder, iteration)
+            verify(path)
+            self._publish(read_rows(path))
+        if done:
+            self.latest = load_snapshot(self.folder, done - 1, self.store)
+            self.forecast = Forecast(*self._work(done))
+        else:
+            for player in self.players:
+                if f"initial/{player}" not in self.store:
+                    self.store.save(f"initial/{player}", self.plan.initial, [])
+
+    def snapshots(self) -> Iterator[Snapshot]:
+        """The iterations that are left; none is yielded twice, whichever process yielded it."""
+        first = self.latest
+        if first is None:
+            populations: Populations = [[self.store.load(f"initial/{player}").policy] for player in self.players]
+            iterations, known = range(1, self.config.iterations + 1), None
+        else:
+            populations, known = first.populations, first.payoffs
+            iterations = range(first.iteration + 1, self.config.iterations + 1)
+        if first is None or iterations:
+            for snapshot in psro(populations, self.respond, self.evaluate, self.plan.solver, iterations, known):
+                if first is None or snapshot.iteration > first.iteration:
+                    yield snapshot
+
+    def respond(self, populations: Populations, sigma: np.ndarray, iteration: int) -> list[Policy]:
+        """Every player's best response to sigma."""
+        return [
+            self.trained(f"train/{iteration}/{player}", self.config.ppo, populations, sigma, player)
+            for player in self.players
+        ]
+
+    def trained(self, unit: str, oracle: PPO, populations: Populations, sigma: np.ndarray, player: int) -> Policy:
+        """The best response of that name: from the store, or trained, stored and read back."""
+        if unit not in self.store:
+            curve: list[dict[str, float]] = []
+            start = Stopwatch()
+
+            def progress(update: dict[str, float]) -> None:
+                self.stop.check()
+                # An update in which no episode ended has no mean return.
+                curve.append({name: value for name, value in update.items() if np.isfinite(value)})
+                self.forecast.spent("steps", oracle.batch, start.lap())
+                share = update["steps"] / oracle.steps
+                self.show.working(f"{unit}: player {player}, {share:.0%}, {self.forecast.speed('steps'):,.0f} steps/s")
+
+            config = self.config
+            policy = best_response(
+                self.plan.game,
+                oracle,
+                populations,
+                sigma,
+                player,
+                config.seed,
+                unit,
+                config.reward,
+                self.plan.device,
+                progress,
+            )
+            self.store.save(unit, policy, curve)
+        self.stop.check()
+        return self.store.load(unit).policy
+
+    def evaluate(self, populations: Populations, known: PayoffTable | None) -> PayoffTable:
+        """The payoff table, with the profiles it lacked."""
+        self.show.working("playing new profiles")
+        start, held = Stopwatch(), 0 if known is None else known.episodes[0].size
+        table = evaluate(self.plan.game, populations, self.config.episodes, self.config.seed, known)
+        self.forecast.spent("profiles", table.episodes[0].size - held, start.lap())
+        return table
+
+    def finish(self, snapshot: Snapshot) -> None:
+        """Measure an iteration, save it, and show it."""
+        self.show.working("playing the meta-strategy")
+        config, iteration = self.config, snapshot.iteration
+        before = None if self.latest is None else self.latest.sigma
+        rows = measure(self.plan.game, snapshot, before, config.gap_episodes, config.seed)
+        if iteration:
+            curves = [self.store.load(f"train/{iteration}/{player}").curve for player in self.players]
+            rows += learning_rows(curves, iteration)
+        units = [
+            [f"initial/{player}", *(f"train/{i}/{player}" for i in range(1, iteration + 1))] for player in self.players
+        ]
+        save_snapshot(self.folder, snapshot, units, self.store, {"metrics.jsonl": to_lines(rows)})
+        self.latest = snapshot
+        self.run.append_line("timing.jsonl", self._timing(iteration))
+        self._publish(rows)
+
+    def final_gap(self) -> Rows:
+        """All metrics of the run, with a lower bound on the full gap of the last meta-strategy, trained for once."""
+        snapshot, config = self.latest, self.config
+        assert snapshot is not None
+        if config.gap_steps:
+            name = f"{snapshot.iteration:04d}"
+            path = self.run.path / "gap" / name
+            if not path.exists():
+                with whole_folder(path) as folder:
+                    write_atomic(folder / "metrics.jsonl", to_lines(self._measure_gap(snapshot)))
+            verify(path)
+            rows = read_rows(path)
+            for tracker in self.trackers:
+                tracker.write(rows)
+            self.rows += rows
+        for tracker in self.trackers:
+            tracker.close()
+        return self.rows
+
+    def _measure_gap(self, snapshot: Snapshot) -> Rows:
+        config, unit = self.config, f"gap/{snapshot.iteration}"
+        oracle = replace(config.ppo, steps=config.gap_steps)
+        responses = [
+            [self.trained(f"{unit}/{player}", oracle, snapshot.populations, snapshot.sigma, player)]
+            for player in self.players
+        ]
+        self.show.working("scoring deviations from the meta-strategy")
+        gap = full_gap(
+            self.plan.game, snapshot.populations, snapshot.sigma, responses, config.gap_episodes, config.seed, unit
+        )
+        gains = [
+            metric("full_gain", gain, EPISODE, snapshot.iteration, player=player)
+            for player, gain in enumerate(gap.gains)
+        ]
+        return [metric("full_gap", gap.total, EPISODE, snapshot.iteration), *gains]
+
+    def _publish(self, rows: Rows) -> None:
+        self.rows += rows
+        for tracker in self.trackers:
+            tracker.write(rows)
+        self.show.row(cells(rows) | {"steps/s": self._speed(), "time left": str(self.forecast)})
+
+    def _speed(self) -> str:
+        speed = self.forecast.speed("steps")
+        return f"{speed:,.0f}" if speed else ""
+
+    def _work(self, done: int) -> tuple[int, int]:
+        """Training steps and profiles that are left after `done` iterations, the first of which only evaluates."""
+        config, players = self.config, len(self.players)
+        rounds = config.iterations - max(done - 1, 0)
+        steps = players * (rounds * config.ppo.updates * config.ppo.batch + config.gap_steps)
+        return steps, (config.iterations + 1) ** players - done**players
+
+    def _timing(self, iteration: int) -> dict[str, object]:
+        seconds = {f"{kind}_seconds": round(spent, 3) for kind, spent in self.forecast.seconds.items()}
+        speeds = {f"{kind}_per_second": round(self.forecast.speed(kind), 1) for kind in self.forecast.seconds}
+        return {"iteration": iteration, "finished": datetime.now(UTC).isoformat(), **seconds, **speeds}
+
+
+def read_rows(folder: Path) -> Rows:
+    """The metrics of one iteration's folder."""
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]

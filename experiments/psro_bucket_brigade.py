@@ -1,0 +1,222 @@
+"""PSRO with an alpha-rank meta-solver and PPO best responses on Bucket Brigade.
+
+python experiments/psro_bucket_brigade.py --help
+"""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if __name__ == "__main__":  # run as a file, only this folder is on the path
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import tyro
+
+from experiments.stop import Stop, guarded
+from marl.oracles.ppo import PPO
+
+# What imports torch, or takes its time, is imported where it is used: --help answers at once.
+if TYPE_CHECKING:
+    from experiments.psro import Plan
+    from experiments.run import RunFolder
+
+COMMAND = "python experiments/psro_bucket_brigade.py"
+PLACEMENT = ("name", "run_dir", "resume", "smoke")  # where and how, not what: no part of a run's configuration
+EXTENDABLE = ("iterations",)  # a longer run begins like a shorter one
+MOST_PROFILES = 2**17
+
+
+@dataclass(frozen=True)
+class Config:
+    """Policy-space response oracles (PSRO) on Bucket Brigade.
+
+    Every iteration trains one best response per player against the meta-strategy so far, plays all new profiles of
+    policies, and solves the empirical game again. Results go to a run folder; Ctrl-C loses at most the best response
+    in training, and --resume goes on to exactly the result of an uninterrupted run.
+    """
+
+    scenario: str = "rest_trap"
+    """Scenario of Bucket Brigade; a misspelt name is answered with those near it."""
+    rules: str = "quiet"
+    """When episodes end: quiet, as in the Python environment (no fire left), or engine, as in the Rust engine."""
+    max_nights: int = 1000
+    """Nights after which an episode is cut; the rules themselves have no limit."""
+    iterations: int = 4
+    """Best responses per player. A finished run can be resumed with more."""
+    initial: str = "uniform"
+    """Scripted policy that every player starts with: uniform, specialist, always_rest, ..."""
+    meta_solver: str = "alpha_rank"
+    """From payoffs to the meta-strategy: alpha_rank, uniform, ..."""
+    alpha: float = 10.0
+    """Intensity of selection of alpha_rank, per largest gain a player can make by changing policy alone."""
+    population_size: int = 50
+    """Individuals per population of alpha_rank."""
+    episodes: int = 256
+    """Episodes per joint profile of policies; even, since gaps select on one half and score on the other."""
+    reward: Literal["own", "team"] = "own"
+    """What best responses maximise: the player's own return, or the sum over all players."""
+    ppo: PPO = field(default_factory=lambda: PPO(steps=500_000, num_lanes=1024))
+    """How best responses are trained."""
+    gap_steps: int = 500_000
+    """Training steps of one last best response per player, which bound the final gap from below; 0 does without."""
+    gap_episodes: int = 4096
+    """Episodes of each strategy compared for that gap, and of the meta-strategy's play in every iteration."""
+    seed: int = 0
+    """Equal seeds give equal runs, bit for bit on one kind of CPU."""
+    device: str = "cpu"
+    """Where networks train: cpu, cuda, cuda:1, ..., or auto (cuda where there is one)."""
+    threads: int = 1
+    """Threads of a matrix product on the CPU; more seldom help networks this small, and can change last bits."""
+    name: str | None = None
+    """Name of the run, whose folder is runs/NAME; SCENARIO-SEED by default, with -smoke where that is given."""
+    run_dir: Path | None = None
+    """Folder of the run, instead of runs/NAME."""
+    resume: bool = False
+    """Go on with the run in that folder. Options not given are those it was started with."""
+    smoke: bool = False
+    """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("iterations", 0), ("seed", 0), ("max_nights", 1), ("gap_episodes", 4), ("threads", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if self.episodes < 4 or self.episodes % 2:
+            raise ValueError(f"episodes must be even and at least 4, got {self.episodes}")
+        if self.gap_steps != 0 and self.gap_steps < self.ppo.batch:
+            raise ValueError(f"gap_steps must be 0 or at least one rollout ({self.ppo.batch}), got {self.gap_steps}")
+
+    @property
+    def folder(self) -> Path:
+        default = f"{self.scenario}-{self.seed}" + ("-smoke" if self.smoke else "")
+        return self.run_dir or Path("runs") / (self.name or default)
+
+    @property
+    def resume_command(self) -> str:
+        return f"{COMMAND} --run-dir {shlex.quote(str(self.folder))} --resume"
+
+    def settings(self) -> dict[str, Any]:
+        """What the results depend on, as plain JSON values."""
+        values = {name: value for name, value in asdict(self).items() if name not in PLACEMENT}
+        return values | {"ppo": values["ppo"] | {"hidden": list(self.ppo.hidden)}}
+
+
+SMOKE = Config(
+    iterations=2,
+    episodes=32,
+    ppo=PPO(steps=8_192, num_lanes=128, epochs=2, minibatches=4),
+    gap_steps=8_192,
+    gap_episodes=128,
+    smoke=True,
+)
+
+
+@dataclass(frozen=True)
+class Early:
+    """The options that decide what the defaults of all others are."""
+
+    scenario: str = Config.scenario
+    seed: int = Config.seed
+    name: str | None = None
+    run_dir: Path | None = None
+    resume: bool = False
+    smoke: bool = False
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code (see `experiments.stop.guarded`)."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    advice = ["nothing was started yet"]
+
+    def work(stop: Stop) -> None:
+        config = parse(given)
+        from experiments.psro import solve
+
+        plan = planned(config)
+        run = opened(config)
+        advice[0] = f"go on with {config.resume_command}"
+        solve(plan, run, stop)
+
+    return guarded(work, lambda: advice[0])
+
+
+def parse(given: list[str]) -> Config:
+    """The configuration on the command line; what it leaves open is the default, tiny, or as a resumed run began."""
+    default = SMOKE if "--smoke" in given else Config()
+    if "--resume" in given and not {"-h", "--help"} & set(given):
+        early, _ = tyro.cli(Early, args=given, add_help=False, return_unknown_args=True)
+        default = began_as(replace(default, **vars(early)).folder, default)
+    return tyro.cli(Config, args=given, default=default)
+
+
+def began_as(folder: Path, placed: Config) -> Config:
+    """The configuration that the run in `folder` was started with. Raises ValueError for a folder that is no run."""
+    from experiments.run import read_settings
+
+    values = read_settings(folder)
+    try:
+        ppo = PPO(**values["ppo"] | {"hidden": tuple(values["ppo"]["hidden"])})
+        return replace(placed, **values | {"ppo": ppo})
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{folder} was written by another version of this command ({error}): use that one") from None
+
+
+def planned(config: Config) -> "Plan":
+    """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
+    import numpy as np
+
+    from experiments.psro import Plan
+    from games.bucket_brigade import BucketBrigade
+    from games.bucket_brigade.scripted import policy
+    from metasolvers import meta_solver
+
+    game = BucketBrigade(config.scenario, config.rules, config.max_nights)
+    initial = policy(config.initial, game)
+    solver, options = meta_solver(config.meta_solver), ("alpha", "population_size")
+    known = {name: getattr(config, name) for name in options if name in signature(solver).parameters}
+    solver = partial(solver, **known)
+    players = len(game.agents)
+    solver(np.zeros((players, *(1,) * players)))  # meta-solvers say themselves what they cannot solve
+    profiles = (config.iterations + 1) ** players
+    if profiles > MOST_PROFILES:
+        raise ValueError(
+            f"{config.iterations} iterations for {players} players are {profiles:,} profiles of policies to play, "
+            f"more than {MOST_PROFILES:,}: lower iterations"
+        )
+    return Plan(config, game, initial, solver, checked_device(config.device))
+
+
+def checked_device(name: str) -> str:
+    """cpu, cuda or cuda:1, with auto resolved. Raises ValueError for other names, and devices that are not there."""
+    from games.spelling import unknown
+
+    kind, _, number = name.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (number and not (kind == "cuda" and number.isdigit())):
+        raise unknown("device", name, ("auto", "cpu", "cuda"))
+    if kind == "cpu":
+        return name
+    import torch
+
+    found = torch.cuda.device_count()
+    if kind == "auto":
+        return "cuda" if found else "cpu"
+    if int(number or 0) >= found:
+        raise ValueError(f"device {name!r} was asked for, but torch sees {found} CUDA devices here: use --device cpu")
+    return name
+
+
+def opened(config: Config) -> "RunFolder":
+    """The run folder, made or resumed. Raises ValueError or OSError where that cannot be."""
+    from experiments.run import create, resume
+
+    if config.resume:
+        return resume(config.folder, config.settings(), EXTENDABLE)
+    return create(config.folder, config.settings(), config.resume_command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

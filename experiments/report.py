@@ -1,0 +1,65 @@
+"""What a run says of each iteration, and in the end."""
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from experiments.measures import Rows, find, shown
+from experiments.run import RunFolder
+
+if TYPE_CHECKING:
+    from experiments.psro_bucket_brigade import Config
+
+KINDS = {"exact": "exact", "estimate": "estimate ± standard error", "lower bound": "lower bound ± standard error"}
+
+
+def cells(rows: Rows) -> dict[str, str]:
+    """One iteration's row of the table. `gap before` is of the meta-strategy that the new policies answered."""
+    policies = find(rows, "policies_per_player")
+    assert policies is not None
+    return {
+        "iteration": str(policies["iteration"]),
+        "policies": str(policies["value"]),
+        "gap": shown(find(rows, "restricted_gap")),
+        "gap before": shown(find(rows, "full_gap")),
+        "team return": shown(find(rows, "team_return")),
+        "per night": shown(find(rows, "team_return_per_night")),
+    }
+
+
+def report(run: RunFolder, config: "Config", rows: Rows, figures: int) -> list[str]:
+    """Lines that say what was measured and how, also written to summary.json, and what to do next."""
+    last = max(row["iteration"] for row in rows)
+    final = [row for row in rows if row["iteration"] == last]
+    measured = {
+        "profiles of policies": find(final, "profiles"),
+        "team return per episode": find(final, "team_return"),
+        "team return per night": find(final, "team_return_per_night"),
+        "gap among the policies found": find(final, "restricted_gap"),
+        "gap in the whole game": find(final, "full_gap"),
+    }
+    known = {name: row for name, row in measured.items() if row is not None}
+    run.write_json("summary.json", {"iteration": last, "measured": known})
+    return [
+        f"PSRO with {config.meta_solver} on {config.scenario} ({config.rules} rules): iteration {last}, seed {config.seed}",
+        *(f"  {name:<30}{shown(row):<26}{_how(row, config)}" for name, row in known.items()),
+        *_unbounded(known),
+        f"in {run.path}: run.json, metrics.jsonl, summary.json, policies, snapshots, {figures} figures",
+        "next:",
+        f"  {config.resume_command} --iterations {last + 4}",
+        f"  tensorboard --logdir {shlex.quote(str(run.path))}",
+    ]
+
+
+def _how(row: dict[str, Any], config: "Config") -> str:
+    how = KINDS[row["kind"]]
+    if row["metric"] == "restricted_gap":
+        return f"{how}; best deviations chosen on one half of the episodes, scored on the other"
+    if row["metric"] == "full_gap":
+        return f"{how}; a best response of {config.gap_steps:,} steps per player"
+    return how if row["kind"] == "exact" else f"{how}; {config.gap_episodes:,} episodes"
+
+
+def _unbounded(known: dict[str, Any]) -> list[str]:
+    if "gap in the whole game" in known:
+        return []
+    return ["  the gap in the whole game was not measured: --gap-steps was 0"]

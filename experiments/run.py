@@ -1,0 +1,137 @@
+"""Run folders: `runs/<name>/` holds a run's configuration and all it has finished.
+
+run.json         configuration, versions and git commit; with manifest.json, never changed
+policies/        one folder per finished best response: safetensors, JSON and learning curve
+snapshots/       one folder per iteration: payoff table and meta-strategy (npz), policies' names, metrics
+metrics.jsonl    every metric of the snapshots, one JSON object a line; equal for equal configurations
+timing.jsonl     wall-clock seconds and speeds, which never are
+summary.json     what was measured in the end
+events/          TensorBoard's view of metrics.jsonl
+figures/         drawn by `python -m analysis.figures`
+"""
+
+import fcntl
+import importlib.metadata
+import json
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+from typing import IO, Any
+
+from marl.atomic import BrokenCheckpoint, read_json, sweep, to_json, verify, whole_folder, write_atomic
+
+RUN = "run.json"
+ROOM = 64 * 2**20
+"""Bytes that must be free before a run starts; ordinary runs stay far below."""
+PACKAGES = ("numpy", "scipy", "torch", "gymnasium", "safetensors")
+
+
+class RunFolder:
+    """A folder this process alone writes to, until it ends."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._lock = _locked(path)
+        sweep(path)
+
+    def write_json(self, name: str, value: Any) -> None:
+        write_atomic(self.path / name, to_json(value))
+
+    def write_lines(self, name: str, rows: list[dict]) -> None:
+        """Replace a .jsonl file by these rows."""
+        write_atomic(self.path / name, to_lines(rows))
+
+    def append_line(self, name: str, row: dict) -> None:
+        """Add a row to a .jsonl file, replacing it as a whole."""
+        file = self.path / name
+        write_atomic(file, (file.read_bytes() if file.exists() else b"") + to_lines([row]))
+
+
+def create(path: Path, config: dict, resume: str) -> RunFolder:
+    """Make a new run folder. Raises ValueError where there is one already (`resume` is the command to go on with it),
+    or too little room on the disk; OSError where the system refuses.
+    """
+    if path.is_dir() and any(path.iterdir()):
+        if (path / RUN).exists():
+            raise ValueError(f"{path} already holds a run; to go on with it: {resume}; or choose another --name")
+        raise ValueError(f"{path} is neither empty nor a run: choose another --run-dir")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(path.parent).free
+    if free < ROOM:
+        raise ValueError(f"{path.parent} has {free / 2**20:.0f} MiB free, a run needs {ROOM / 2**20:.0f} MiB")
+    with whole_folder(path) as folder:
+        write_atomic(folder / RUN, to_json({"config": config, **provenance()}))
+    return RunFolder(path)
+
+
+def read_settings(path: Path) -> dict:
+    """The configuration a run was started with. Raises BrokenCheckpoint for a folder that is no whole run."""
+    if not path.is_dir():
+        raise BrokenCheckpoint(f"there is no run to resume at {path}: start it without --resume")
+    verify(path)
+    return read_json(path / RUN)["config"]
+
+
+def resume(path: Path, config: dict, free: tuple[str, ...]) -> RunFolder:
+    """Go on with a run whose configuration equals `config`, but for the fields in `free`.
+
+    Raises ValueError that lists the fields that differ, and BrokenCheckpoint for a folder that is no whole run.
+    """
+    stored = read_settings(path)
+    differing = [
+        f"{name} was {old!r}, now {new!r}"
+        for (name, old), new in zip(flat(stored).items(), flat(config).values(), strict=True)
+        if old != new and name not in free
+    ]
+    if differing:
+        raise ValueError(f"{path} was started with another configuration: {'; '.join(differing)}")
+    return RunFolder(path)
+
+
+def flat(config: dict, prefix: str = "") -> dict[str, Any]:
+    """A nested configuration as {dotted name: value}."""
+    items: dict[str, Any] = {}
+    for name, value in config.items():
+        items |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return items
+
+
+def provenance() -> dict:
+    """Versions, machine and git commit: what numbers may depend on besides the configuration."""
+    versions = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return {
+        "versions": {"python": platform.python_version(), **versions},
+        "machine": {"system": platform.platform(), "processor": platform.processor() or platform.machine()},
+        "git": {"commit": _git("rev-parse", "HEAD"), "changed_files": len(_git("status", "--porcelain").splitlines())},
+    }
+
+
+def changed_versions(path: Path) -> list[str]:
+    """Packages whose version is not the one the run was started with, as `numpy 2.1.0 -> 2.2.0`."""
+    old, new = read_json(path / RUN)["versions"], provenance()["versions"]
+    return [f"{name} {version} -> {new.get(name)}" for name, version in old.items() if new.get(name) != version]
+
+
+def to_lines(rows: list[dict]) -> bytes:
+    """JSON Lines. Raises ValueError for NaN and infinities."""
+    return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
+
+
+def _git(*arguments: str) -> str:
+    """What git says of the code's own repository; empty where there is no git, or no repository."""
+    try:
+        command = ["git", "-C", str(Path(__file__).parent), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def _locked(path: Path) -> IO[str]:
+    """Hold the folder for this process; the system lets go when the process ends, however it does."""
+    lock = open(path / ".lock", "w")  # noqa: SIM115 - held as long as the run folder
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ValueError(f"another process is writing to {path}: wait for it, or stop it first") from None
+    return lock

@@ -1,0 +1,60 @@
+"""How a command ends: signals, errors and exit codes."""
+
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+FAILED, BAD_VALUE = 1, 2
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked the command to end. Raised wherever the main thread happens to be."""
+
+
+class Stop:
+    """Turns SIGINT and SIGTERM into `Stopped`, and remembers them.
+
+    An exception raised by a signal handler can be lost where Python ignores exceptions (finalisers, callbacks from
+    compiled code); `check`, called between units of work, raises it again.
+    """
+
+    signum: int | None = None
+
+    def listen(self) -> None:
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signum, self._receive)
+
+    def check(self) -> None:
+        if self.signum is not None:
+            raise Stopped
+
+    def _receive(self, signum: int, frame: FrameType | None) -> None:
+        first, self.signum = self.signum is None, signum
+        if first:
+            raise Stopped
+
+
+def guarded(work: Callable[[Stop], None], advice: Callable[[], str]) -> int:
+    """Run `work` to its end and return the exit code; anything expected to go wrong costs one message, no traceback.
+
+    0: done. 128 + signal: stopped; the message ends with `advice()`. 2: a value the user gave cannot work (ValueError)
+    or the system refused (OSError: full disk, no permission).
+    """
+    stop = Stop()
+    stop.listen()
+    try:
+        work(stop)
+        return 0
+    except Stopped:
+        pass
+    except (ValueError, OSError, ArithmeticError) as error:
+        if stop.signum is None:
+            print(f"error: {error}", file=sys.stderr)
+            return BAD_VALUE
+    except BaseException:  # libraries may wrap what interrupted them into errors of their own
+        if stop.signum is None:
+            raise
+    signum = stop.signum or signal.SIGINT
+    print(f"stopped by {signal.Signals(signum).name}: {advice()}", file=sys.stderr)
+    return 128 + signum

@@ -1,0 +1,123 @@
+"""What a run shows while it goes: a live table on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Column, Table
+from rich.text import Text
+
+COLUMNS = ("iteration", "policies", "gap", "gap before", "team return", "per night", "steps/s", "time left")
+
+
+class Display(Protocol):
+    """Shows one row per iteration, and what is being worked on."""
+
+    def row(self, cells: dict[str, str]) -> None:
+        """A finished iteration; `cells` by column."""
+
+    def working(self, text: str) -> None:
+        """What is going on now."""
+
+    def __enter__(self) -> "Display": ...
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+
+class LiveTable:
+    """A table that grows, over a line that tells what is being worked on."""
+
+    def __init__(self, console: Console):
+        self.rows: list[dict[str, str]] = []
+        self.status = ""
+        self.live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
+
+    def row(self, cells: dict[str, str]) -> None:
+        self.rows.append(cells)
+
+    def working(self, text: str) -> None:
+        self.status = text
+
+    def __enter__(self) -> "LiveTable":
+        self.live.__enter__()
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.status = ""
+        self.live.__exit__(kind, error, trace)
+
+    def _render(self) -> Group:
+        table = Table(*(Column(name, justify="right") for name in COLUMNS))
+        for cells in self.rows:
+            table.add_row(*(cells.get(name, "") for name in COLUMNS))
+        return Group(table, Text(self.status, style="dim"))
+
+
+class PlainLines:
+    """One line per iteration, and one per change of work; no control characters."""
+
+    def row(self, cells: dict[str, str]) -> None:
+        self._print(" | ".join(f"{name} {cells[name]}" for name in COLUMNS if cells.get(name)))
+
+    def working(self, text: str) -> None:
+        pass
+
+    def __enter__(self) -> "PlainLines":
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        pass
+
+    def _print(self, text: str) -> None:
+        print(text, flush=True)
+
+
+def display() -> Display:
+    """A live table where stdout is a terminal, else plain lines."""
+    return LiveTable(Console()) if sys.stdout.isatty() else PlainLines()
+
+
+class Forecast:
+    """Time left, from the speeds so far: learner steps and profiles are counted, their costs measured."""
+
+    def __init__(self, steps: int, profiles: int):
+        self.left = {"steps": steps, "profiles": profiles}
+        self.done = {"steps": 0, "profiles": 0}
+        self.seconds = {"steps": 0.0, "profiles": 0.0}
+
+    def spent(self, kind: str, amount: int, seconds: float) -> None:
+        """`amount` steps or profiles took so many seconds."""
+        self.done[kind] += amount
+        self.left[kind] -= amount
+        self.seconds[kind] += seconds
+
+    def speed(self, kind: str) -> float:
+        """Steps or profiles per second; 0 before the first."""
+        return self.done[kind] / self.seconds[kind] if self.seconds[kind] else 0.0
+
+    def __str__(self) -> str:
+        speeds = {kind: self.speed(kind) for kind, left in self.left.items() if left > 0}
+        if not all(speeds.values()):
+            return "?"
+        return clock(sum(self.left[kind] / speed for kind, speed in speeds.items()))
+
+
+def clock(seconds: float) -> str:
+    """1:02:03 or 2:03."""
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+
+
+class Stopwatch:
+    """Seconds since it was made, or since the last lap."""
+
+    def __init__(self) -> None:
+        self.last = time.perf_counter()
+
+    def lap(self) -> float:
+        now = time.perf_counter()
+        lap, self.last = now - self.last, now
+        return lap

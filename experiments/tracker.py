@@ -1,0 +1,61 @@
+"""Where metrics go while a run is going: its metrics.jsonl, and TensorBoard where it is installed."""
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
+
+from experiments.run import RunFolder
+
+
+class Tracker(Protocol):
+    """Takes metrics, each a flat dict with `metric`, `iteration`, `value`, and `player` and `step` where they apply."""
+
+    def write(self, rows: list[dict]) -> None:
+        """Add the rows of one iteration."""
+
+    def close(self) -> None:
+        """Finish writing."""
+
+
+class JsonLines:
+    """All rows so far in `metrics.jsonl`."""
+
+    def __init__(self, run: RunFolder):
+        self.run, self.rows = run, list[dict]()
+
+    def write(self, rows: list[dict]) -> None:
+        self.rows += rows
+        self.run.write_lines("metrics.jsonl", self.rows)
+
+    def close(self) -> None:
+        pass
+
+
+class TensorBoard:
+    """Event files; written afresh by every process, so that a resumed run holds no iteration twice."""
+
+    def __init__(self, folder: Path):
+        from torch.utils.tensorboard import SummaryWriter
+
+        shutil.rmtree(folder, ignore_errors=True)
+        self.writer = SummaryWriter(str(folder))
+
+    def write(self, rows: list[dict]) -> None:
+        for row in rows:
+            # A learner's curve is one chart per iteration and player; other metrics run over the iterations.
+            learning = f"/{row['iteration']}" if "step" in row else ""
+            player = f"/player_{row['player']}" if "player" in row else ""
+            self.writer.add_scalar(row["metric"] + learning + player, row["value"], row.get("step", row["iteration"]))
+        self.writer.flush()
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+def trackers(run: RunFolder) -> list[Tracker]:
+    """metrics.jsonl, and TensorBoard's events where the package is installed."""
+    found: list[Tracker] = [JsonLines(run)]
+    if find_spec("tensorboard"):
+        found.append(TensorBoard(run.path / "events"))
+    return found

@@ -1,0 +1,102 @@
+"""Policies and snapshots on disk, equal bit for bit when read back.
+
+Everything is a whole folder with a manifest (`marl.atomic`); policies are safetensors and JSON, tables are npz without
+objects: nothing is ever unpickled.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError
+
+from games.game import Policy
+from marl.atomic import MANIFEST, BrokenCheckpoint, digest, read_json, to_json, verify, whole_folder, write_atomic
+from marl.policy_files import load_policy, save_policy
+from marl.population import PayoffTable
+from marl.psro import Snapshot
+
+
+class Stored(NamedTuple):
+    """A finished best response: the policy, and what its learner reported on the way."""
+
+    policy: Policy
+    curve: list[dict[str, float]]
+
+
+class PolicyStore:
+    """Policies by the name of the unit of work that made them, e.g. `train/2/0`; one folder each."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def __contains__(self, unit: str) -> bool:
+        return self.path(unit).exists()
+
+    def path(self, unit: str) -> Path:
+        return self.folder / unit.replace("/", "-")
+
+    def save(self, unit: str, policy: Policy, curve: list[dict[str, float]]) -> None:
+        """Raises OSError where the disk refuses, a full one included."""
+        with whole_folder(self.path(unit)) as folder:
+            try:
+                save_policy(policy, folder / "policy")
+            except SafetensorError as error:
+                raise OSError(f"cannot write {self.path(unit)}: {error}") from error
+            write_atomic(folder / "curve.json", to_json(curve))
+
+    def load(self, unit: str) -> Stored:
+        """Raises BrokenCheckpoint for a policy that is missing or not as it was saved."""
+        folder = self.path(unit)
+        verify(folder)
+        return Stored(load_policy(folder / "policy"), read_json(folder / "curve.json"))
+
+    def seal(self, unit: str) -> str:
+        """sha256 of the manifest of a stored policy, and so of everything in it."""
+        return digest(self.path(unit) / MANIFEST)
+
+
+def save_snapshot(
+    folder: Path, snapshot: Snapshot, units: list[list[str]], store: PolicyStore, files: dict[str, bytes]
+) -> None:
+    """Write one iteration to `folder`/0007: payoffs.npz (table and sigma), snapshot.json, and `files`.
+
+    `units[player]` names the unit in `store` of each of the player's policies.
+    """
+    with whole_folder(snapshot_path(folder, snapshot.iteration)) as path:
+        table = snapshot.payoffs
+        # The last two follow from the table: they are there for whoever reads the file without this package.
+        derived: dict[str, Any] = {"mean": table.mean, "standard_error": table.standard_error}
+        np.savez(path / "payoffs.npz", sigma=snapshot.sigma, **derived, **table._asdict())
+        policies = [[{"unit": unit, "sha256": store.seal(unit)} for unit in names] for names in units]
+        write_atomic(path / "snapshot.json", to_json({"iteration": snapshot.iteration, "policies": policies}))
+        for name, data in files.items():
+            write_atomic(path / name, data)
+
+
+def load_snapshot(folder: Path, iteration: int, store: PolicyStore) -> Snapshot:
+    """The snapshot of one iteration. Raises BrokenCheckpoint where anything of it is not as it was written."""
+    path = snapshot_path(folder, iteration)
+    verify(path)
+    policies = read_json(path / "snapshot.json")["policies"]
+    for stored in (stored for population in policies for stored in population):
+        if stored["unit"] not in store or store.seal(stored["unit"]) != stored["sha256"]:
+            raise BrokenCheckpoint(f"{store.path(stored['unit'])} is not the policy that {path} was measured with")
+    with np.load(path / "payoffs.npz", allow_pickle=False) as arrays:
+        table = PayoffTable(*(arrays[name] for name in PayoffTable._fields))
+        sigma = arrays["sigma"]
+    populations = [[store.load(stored["unit"]).policy for stored in population] for population in policies]
+    return Snapshot(iteration, populations, table, sigma)
+
+
+def finished_iterations(folder: Path) -> int:
+    """How many snapshots 0, 1, ... are there. Raises BrokenCheckpoint for a gap in them."""
+    found = sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")) if folder.exists() else []
+    expected = [snapshot_path(folder, iteration).name for iteration in range(len(found))]
+    if found != expected:
+        raise BrokenCheckpoint(f"{folder} should hold {', '.join(expected)}, got {', '.join(found)}")
+    return len(found)
+
+
+def snapshot_path(folder: Path, iteration: int) -> Path:
+    return folder / f"{iteration:04d}"

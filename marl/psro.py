@@ -1,0 +1,89 @@
+"""Policy-space response oracles: the outer loop as a generator."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+from torch import as_tensor
+
+from games.game import Game, Policy
+from games.lanes import GameLanes
+from games.noise import unit_seed
+from games.versus import Populations, Versus
+from marl.oracles import Oracle, Progress
+from marl.policies import NeuralPolicy
+from marl.population import PayoffTable
+from marl.wrappers import TeamReward
+
+Respond = Callable[[Populations, np.ndarray, int], Sequence[Policy]]
+Evaluate = Callable[[Populations, PayoffTable | None], PayoffTable]
+MetaSolver = Callable[[np.ndarray], np.ndarray]
+
+
+class Snapshot(NamedTuple):
+    """One iteration's outcome."""
+
+    iteration: int
+    populations: Sequence[Sequence[Policy]]
+    payoffs: PayoffTable
+    sigma: np.ndarray  # [k_1, ..., k_N] joint meta-strategy
+
+
+def psro(
+    populations: Populations,
+    respond: Respond,
+    evaluate: Evaluate,
+    meta_solver: MetaSolver,
+    iterations: Iterable[int],
+    known: PayoffTable | None = None,
+) -> Iterable[Snapshot]:
+    """Policy-space response oracles [Lanctot et al. 2017, algorithm 1]; one snapshot an iteration.
+
+    The first snapshot is of the populations as given (iteration 0, or the one to resume from: pass its populations,
+    its payoffs as `known`, and the iterations that are left). `respond(populations, sigma, iteration)` gives one new
+    policy per player, `evaluate(populations, known)` extends the payoff table, `meta_solver(payoffs)` is any of
+    `metasolvers`.
+    """
+    iterations = list(iterations)
+    populations = [list(population) for population in populations]
+    payoffs = evaluate(populations, known)
+    sigma = meta_solver(payoffs.mean)
+    yield Snapshot(iterations[0] - 1 if iterations else 0, populations, payoffs, sigma)
+    for iteration in iterations:
+        responses = respond(populations, sigma, iteration)
+        populations = [[*old, new] for old, new in zip(populations, responses, strict=True)]
+        payoffs = evaluate(populations, payoffs)
+        sigma = meta_solver(payoffs.mean)
+        yield Snapshot(iteration, populations, payoffs, sigma)
+
+
+def best_response(
+    game: Game,
+    oracle: Oracle,
+    populations: Populations,
+    sigma: np.ndarray,
+    seat: int,
+    seed: int,
+    unit: str,
+    reward: Literal["own", "team"] = "own",
+    device: str = "cpu",
+    start: Policy | None = None,
+    progress: Progress | None = None,
+) -> Policy:
+    """One unit of work: train `seat` against the other seats' play of sigma.
+
+    The result is a pure function of (game, oracle, populations, sigma, seed, unit, start). Training goes on from the
+    policy `start`, or begins from scratch. With reward "team" the seat learns to maximise the sum of all agents'
+    rewards. On a device other than the CPU the lanes live there too; the policy comes back on the CPU.
+    """
+    lanes = GameLanes(game, oracle.num_lanes, put=np.asarray if device == "cpu" else partial(as_tensor, device=device))
+    opponents = [[placed(policy, device) for policy in population] for population in populations]
+    versus = Versus(TeamReward(lanes) if reward == "team" else lanes, opponents, sigma, (seat,))
+    warm = None if start is None else {0: start}
+    return placed(oracle.train(versus, (0,), unit_seed(seed, unit), device, warm, progress)[0], "cpu")
+
+
+def placed(policy: Policy, device: str) -> Policy:
+    """The policy with its weights, if it has any, on a device."""
+    return policy.to(device) if isinstance(policy, NeuralPolicy) else policy
