@@ -11,12 +11,12 @@ from torch import Tensor
 from games.game import Lanes, Policy
 from games.noise import Noise, Purpose, unit_seed
 from marl.collect import Collector, Rollout
-from marl.losses import chosen_and_entropy, clipped_surrogate, explained_variance, gae, normalised, weighted_mean
+from marl.losses import clipped_policy_gradient, explained_variance, gae, normalised, weighted_mean
 from marl.networks import Layers, Parameters, choice_logits, forward, orthogonal_layers, policy_layers
 from marl.oracles.ppo import PPO
 from marl.policies import NeuralPolicy, masked
 
-WATCHED = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
+WATCHED = ("value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
 
 
 class PPOLearner:
@@ -121,29 +121,37 @@ class Trainee:
             {name: part[..., first : first + rows] for name, part in batch.items()}
             for first in range(0, settings.batch, rows)
         ]
-        watched = [self._step(sample, entropy_coef) for _ in range(settings.epochs) for sample in samples]
-        means = torch.stack(watched).mean(0).tolist()  # the only wait for the device, besides the lanes' own
-        return dict(zip(WATCHED, means, strict=True)) | {"explained_variance": fit.item()}
+        for _ in range(settings.epochs):
+            watched = [self._step(sample, entropy_coef) for sample in samples]
+        means = torch.stack([torch.stack(metrics) for metrics in watched]).mean(0)
+        return dict(zip(WATCHED, means.tolist(), strict=True)) | {"explained_variance": fit.item()}
 
-    def _step(self, sample: dict[str, Tensor], entropy_coef: float) -> Tensor:
-        observations = sample["observations"].t()
-        logits = choice_logits(self.actor, observations, len(self.choices))
-        if "allowed" in sample:
-            logits = masked(logits, sample["allowed"])
-        chosen, entropies = chosen_and_entropy(logits, sample["actions"])
-        surrogate = clipped_surrogate(
-            chosen - sample["log_probs"], sample["advantages"], sample["acting"], self.settings.clip
-        )
-        entropy = weighted_mean(entropies, sample["acting"])
+    def _step(self, sample: dict[str, Tensor], entropy_coef: float) -> tuple[Tensor, ...]:
+        """One gradient step; the WATCHED."""
+        settings, observations = self.settings, sample["observations"].t()
+        raw_logits = choice_logits(self.actor, observations, len(self.choices))
         values = forward(self.critic, observations)[:, 0]
-        value_loss = 0.5 * weighted_mean((values - sample["targets"]).square(), sample["alive"])
-        loss = surrogate.loss - entropy_coef * entropy + self.settings.value_coef * value_loss
-        self.optimiser.zero_grad(set_to_none=False)
-        loss.backward()
-        norms = [clip_norm(gradient, self.settings.max_grad_norm) for gradient in self.parameters.gradients]
+        with torch.no_grad():
+            logits = masked(raw_logits, sample["allowed"]) if "allowed" in sample else raw_logits
+            found = clipped_policy_gradient(
+                logits,
+                sample["actions"],
+                sample["log_probs"],
+                sample["advantages"],
+                sample["acting"],
+                settings.clip,
+                entropy_coef,
+            )
+            miss = values - sample["targets"]
+            value_gradient = miss * sample["alive"] * (settings.value_coef / len(miss))
+        self.parameters.vector.grad.zero_()
+        torch.autograd.backward([raw_logits, values], [found.logits, value_gradient])
+        norms = [clip_norm(gradient, settings.max_grad_norm) for gradient in self.parameters.gradients]
         self.optimiser.step()
-        parts = (surrogate.loss, value_loss, entropy, surrogate.approx_kl, surrogate.clip_fraction, norms[0])
-        return torch.stack([part.detach() for part in parts])
+        kl = (found.log_ratio.exp() - 1 - found.log_ratio) * sample["acting"]  # [Schulman 2020]
+        clipped = found.clipped * sample["acting"]
+        value_loss = miss.square() * sample["alive"]
+        return (value_loss.mean(), (found.entropy * sample["acting"]).mean(), kl.mean(), clipped.mean(), norms[0])
 
     @torch.no_grad()
     def values(self, observations: Tensor) -> Tensor:
@@ -181,8 +189,8 @@ class Trainee:
             "log_probs": rollout.log_probs.flatten(),
             "advantages": normalised(advantages.flatten(), acting),
             "targets": self.scale.apply(returns),
-            "acting": acting,
-            "alive": alive,
+            "acting": acting / acting.mean().clamp(min=1e-8),
+            "alive": alive / alive.mean().clamp(min=1e-8),
         }
         if rollout.allowed is not None:
             flat["allowed"] = rollout.allowed.movedim(0, 2).flatten(2)
