@@ -30,7 +30,7 @@ def rows() -> Iterator[Row]:
 
 
 def bare_passes(learner: PPOLearner) -> Callable[[], None]:
-    """All that an update asks of the networks, and no more: no game, no losses, no optimiser.
+    """All that an update asks of the networks, by torch's automatic differentiation: no game, losses or optimiser.
 
     One inference a sample, then forward and backward a sample and epoch, in the batch sizes of the learner.
     """
@@ -38,16 +38,21 @@ def bare_passes(learner: PPOLearner) -> Callable[[], None]:
     observations = torch.rand(ppo.horizon, ppo.num_lanes, learner.collector.rollouts[0].observations.shape[-1])
     samples = observations.flatten(0, 1).split(ppo.batch // ppo.minibatches)
     factors = len(trainee.choices)
+    actor, critic = (
+        [(weight.clone().requires_grad_(), bias.clone().requires_grad_()) for weight, bias in layers]
+        for layers in (trainee.actor, trainee.critic)
+    )
 
     def passes() -> None:
         with torch.no_grad():
             for step in observations:
-                choice_logits(trainee.actor, step, factors)
-            forward(trainee.critic, observations)
+                choice_logits(actor, step, factors)
+            forward(critic, observations)
         for _ in range(ppo.epochs):
             for sample in samples:
-                (choice_logits(trainee.actor, sample, factors).sum() + forward(trainee.critic, sample).sum()).backward()
-        trainee.parameters.vector.grad.zero_()
+                (choice_logits(actor, sample, factors).sum() + forward(critic, sample).sum()).backward()
+        for weight, bias in (*actor, *critic):
+            weight.grad = bias.grad = None
 
     return passes
 

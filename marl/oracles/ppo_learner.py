@@ -12,7 +12,16 @@ from games.game import Lanes, Policy
 from games.noise import Noise, Purpose, unit_seed
 from marl.collect import Collector, Rollout
 from marl.losses import clipped_policy_gradient, explained_variance, gae, normalised, weighted_mean
-from marl.networks import Layers, Parameters, choice_logits, forward, orthogonal_layers, policy_layers
+from marl.networks import (
+    Layers,
+    Parameters,
+    backward,
+    forward,
+    layer_inputs,
+    logits_of,
+    orthogonal_layers,
+    policy_layers,
+)
 from marl.oracles.ppo import PPO
 from marl.policies import NeuralPolicy, masked
 
@@ -106,15 +115,12 @@ class Trainee:
             actor = _checked(start, features, self.choices)
         self.parameters = Parameters([actor, critic], device)
         self.actor, self.critic = self.parameters.networks
-        self.optimiser = torch.optim.Adam([self.parameters.vector], eps=1e-5, fused=True)
         self.shuffles = Noise(seed, [f"shuffle/{seat}"])
         self.scale = ReturnScale()
 
     def improve(self, rollout: Rollout, update: int, learning_rate: float, entropy_coef: float) -> dict[str, float]:
         """All epochs over one rollout; metrics by name."""
         settings = self.settings
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate
         batch, fit = self._batch(rollout, self._shuffled(update, settings.batch, rollout.device))
         rows = settings.batch // settings.minibatches
         samples = [
@@ -122,43 +128,41 @@ class Trainee:
             for first in range(0, settings.batch, rows)
         ]
         for _ in range(settings.epochs):
-            watched = [self._step(sample, entropy_coef) for sample in samples]
+            watched = [self._step(sample, learning_rate, entropy_coef) for sample in samples]
         means = torch.stack([torch.stack(metrics) for metrics in watched]).mean(0)
         return dict(zip(WATCHED, means.tolist(), strict=True)) | {"explained_variance": fit.item()}
 
-    def _step(self, sample: dict[str, Tensor], entropy_coef: float) -> tuple[Tensor, ...]:
+    def _step(self, sample: dict[str, Tensor], learning_rate: float, entropy_coef: float) -> tuple[Tensor, ...]:
         """One gradient step; the WATCHED."""
-        settings, observations = self.settings, sample["observations"].t()
-        raw_logits = choice_logits(self.actor, observations, len(self.choices))
-        values = forward(self.critic, observations)[:, 0]
-        with torch.no_grad():
-            logits = masked(raw_logits, sample["allowed"]) if "allowed" in sample else raw_logits
-            found = clipped_policy_gradient(
-                logits,
-                sample["actions"],
-                sample["log_probs"],
-                sample["advantages"],
-                sample["acting"],
-                settings.clip,
-                entropy_coef,
-            )
-            miss = values - sample["targets"]
-            value_gradient = miss * sample["alive"] * (settings.value_coef / len(miss))
-        self.parameters.vector.grad.zero_()
-        torch.autograd.backward([raw_logits, values], [found.logits, value_gradient])
-        norms = [clip_norm(gradient, settings.max_grad_norm) for gradient in self.parameters.gradients]
-        self.optimiser.step()
+        settings, parameters, observations = self.settings, self.parameters, sample["observations"].t()
+        actor_inputs, critic_inputs = (layer_inputs(layers, observations) for layers in (self.actor, self.critic))
+        logits = logits_of(self.actor, actor_inputs[-1], len(self.choices))
+        if "allowed" in sample:
+            logits = masked(logits, sample["allowed"])
+        found = clipped_policy_gradient(
+            logits,
+            sample["actions"],
+            sample["log_probs"],
+            sample["advantages"],
+            sample["acting"],
+            settings.clip,
+            entropy_coef,
+        )
+        miss = torch.nn.functional.linear(critic_inputs[-1], *self.critic[-1])[:, 0] - sample["targets"]
+        by_value = miss * sample["alive"] * (settings.value_coef / len(miss))
+        backward(self.actor, parameters.gradients[0], actor_inputs, found.logits.flatten(0, 1).t())
+        backward(self.critic, parameters.gradients[1], critic_inputs, by_value[:, None])
+        norms = [clip_norm(part, settings.max_grad_norm) for part in parameters.parts]
+        parameters.descend(learning_rate)
         kl = (found.log_ratio.exp() - 1 - found.log_ratio) * sample["acting"]  # [Schulman 2020]
         clipped = found.clipped * sample["acting"]
         value_loss = miss.square() * sample["alive"]
         return (value_loss.mean(), (found.entropy * sample["acting"]).mean(), kl.mean(), clipped.mean(), norms[0])
 
-    @torch.no_grad()
     def values(self, observations: Tensor) -> Tensor:
         """[...] expected discounted returns from observations [..., D]."""
         return self.scale.undo(forward(self.critic, observations)[..., 0])
 
-    @torch.no_grad()
     def _batch(self, rollout: Rollout, order: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         """The rollout in the order of [T * B], with advantages and targets; and the critic's explained variance.
 
@@ -203,18 +207,13 @@ class Trainee:
         return torch.as_tensor(np.argsort(keys, kind="stable"), device=device)
 
     def copied_actor(self) -> Layers:
-        return [(weight.detach().clone(), bias.detach().clone()) for weight, bias in self.actor]
+        return [(weight.clone(), bias.clone()) for weight, bias in self.actor]
 
     def state_dict(self) -> dict[str, Any]:
-        moments = {name: value.clone() for name, value in self.optimiser.state[self.parameters.vector].items()}
-        return {"weights": self.parameters.vector.clone(), "moments": moments, "scale": self.scale.state_dict()}
+        return {"parameters": self.parameters.state_dict(), "scale": self.scale.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        vector = self.parameters.vector
-        vector.copy_(torch.as_tensor(state["weights"]))
-        self.optimiser.state[vector] = {
-            name: torch.as_tensor(value).clone().to(vector.device) for name, value in state["moments"].items()
-        }
+        self.parameters.load_state_dict(state["parameters"])
         self.scale.load_state_dict(state["scale"])
 
 
