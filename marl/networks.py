@@ -48,7 +48,7 @@ def backward(layers: Layers, gradients: Layers, inputs: Sequence[Tensor], outer:
         torch.mm(outer.t(), inputs[index], out=weight_gradient)
         torch.sum(outer, 0, out=bias_gradient)
         if index:
-            outer = outer.mm(layers[index][0]) * (inputs[index] > 0)
+            outer = outer.mm(layers[index][0]).mul_(inputs[index].sign())  # 1 where a rectifier let through, else 0
 
 
 def orthogonal_layers(sizes: Sequence[int], gain: float, generator: np.random.Generator) -> list[tuple[Tensor, Tensor]]:

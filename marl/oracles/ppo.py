@@ -14,15 +14,15 @@ class PPO:
     Raises ValueError for settings that cannot be trained with.
     """
 
-    steps: int = 500_000
+    steps: int = 600_000
     """Steps of the learner over all lanes, cut down to whole rollouts of num_lanes * horizon."""
     num_lanes: int = 1024
     """Episodes played side by side; the lanes handed to the learner must be as many."""
-    horizon: int = 16
+    horizon: int = 8
     """Steps per lane and update."""
-    epochs: int = 2
+    epochs: int = 3
     """Passes over each rollout."""
-    minibatches: int = 16
+    minibatches: int = 8
     """Gradient steps per pass."""
     learning_rate: float = 4e-3
     """Adam's step size at the start."""
@@ -34,7 +34,7 @@ class PPO:
     """Decay of the advantage trace: 0 trusts the critic, 1 the sampled returns."""
     clip: float = 0.2
     """How far a probability ratio may move before its gradient is cut."""
-    entropy_start: float = 0.01
+    entropy_start: float = 0.001
     """Entropy bonus at the start, in standard deviations of the advantage ..."""
     entropy_end: float = 0.0
     """... and at the end; linear in between."""
