@@ -1,0 +1,1 @@
+"""Speed beside named peers, measured in the same run."""
