@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from golden_cases import numbers, select
 from open_spiel.python.egt import alpharank as peer
+from open_spiel.python.egt.examples.alpharank_example import get_kuhn_poker_data
 
 from metasolvers import (
     alpha_rank,
@@ -112,6 +113,15 @@ def test_golden_distribution(case):
 def test_golden_matching_pennies(case):
     sigma = alpha_rank(jordan(case["input"]["players"]), alpha=5, population_size=20, normalize=False).ravel()
     np.testing.assert_allclose(sigma, case["expected"]["alpharank_pi_alpha5_m20"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("case", select("alpha_rank_published", check="kuhn_ar"))
+def test_golden_kuhn_poker_table(case):
+    """The published table, from OpenSpiel's float32 payoffs, on which OpenSpiel 2.0.2 itself gets NaN."""
+    payoffs = get_kuhn_poker_data(num_players=case["input"]["players"])
+    sigma = alpha_rank(payoffs, case["input"]["alpha"], case["input"]["m"], normalize=False)
+    for profile, score in case["expected"]["top"]:
+        assert sigma[tuple(profile)] == pytest.approx(score, abs=case["tolerance"])
 
 
 @pytest.mark.parametrize("case", select("alpha_rank_fixation"))
