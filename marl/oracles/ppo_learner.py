@@ -12,7 +12,7 @@ from games.game import Lanes, Policy
 from games.noise import Noise, Purpose, unit_seed
 from marl.collect import Collector, Rollout
 from marl.losses import chosen_and_entropy, clipped_surrogate, explained_variance, gae, normalised, weighted_mean
-from marl.networks import Layers, choice_logits, forward, orthogonal_layers, policy_layers
+from marl.networks import Layers, Parameters, choice_logits, forward, orthogonal_layers, policy_layers
 from marl.oracles.ppo import PPO
 from marl.policies import NeuralPolicy, masked
 
@@ -104,9 +104,9 @@ class Trainee:
         critic = orthogonal_layers((features, *settings.hidden, 1), 1.0, generator)
         if start is not None:
             actor = _checked(start, features, self.choices)
-        self.actor, self.critic = trainable(actor, device), trainable(critic, device)
-        self.weights = [[tensor for layer in layers for tensor in layer] for layers in (self.actor, self.critic)]
-        self.optimiser = torch.optim.Adam([*self.weights[0], *self.weights[1]], eps=1e-5, fused=True)
+        self.parameters = Parameters([actor, critic], device)
+        self.actor, self.critic = self.parameters.networks
+        self.optimiser = torch.optim.Adam([self.parameters.vector], eps=1e-5, fused=True)
         self.shuffles = Noise(seed, [f"shuffle/{seat}"])
         self.scale = ReturnScale()
 
@@ -138,12 +138,17 @@ class Trainee:
         values = forward(self.critic, observations)[:, 0]
         value_loss = 0.5 * weighted_mean((values - sample["targets"]).square(), sample["alive"])
         loss = surrogate.loss - entropy_coef * entropy + self.settings.value_coef * value_loss
-        self.optimiser.zero_grad()
+        self.optimiser.zero_grad(set_to_none=False)
         loss.backward()
-        norms = [torch.nn.utils.clip_grad_norm_(part, self.settings.max_grad_norm) for part in self.weights]
+        norms = [clip_norm(gradient, self.settings.max_grad_norm) for gradient in self.parameters.gradients]
         self.optimiser.step()
         parts = (surrogate.loss, value_loss, entropy, surrogate.approx_kl, surrogate.clip_fraction, norms[0])
         return torch.stack([part.detach() for part in parts])
+
+    @torch.no_grad()
+    def values(self, observations: Tensor) -> Tensor:
+        """[...] expected discounted returns from observations [..., D]."""
+        return self.scale.undo(forward(self.critic, observations)[..., 0])
 
     @torch.no_grad()
     def _batch(self, rollout: Rollout, order: Tensor) -> tuple[dict[str, Tensor], Tensor]:
@@ -152,10 +157,10 @@ class Trainee:
         Samples are the last axis of every part, so that a minibatch is a slice of each.
         """
         settings, observations = self.settings, rollout.observations
-        values = self.scale.undo(forward(self.critic, observations)[..., 0])
+        values = self.values(observations)
         next_values = values[1:].clone()
         for step, lanes, final in rollout.finals:
-            next_values[step, lanes] = self.scale.undo(forward(self.critic, final)[..., 0])
+            next_values[step, lanes] = self.values(final)
         values = values[:-1]
         advantages = gae(
             rollout.rewards,
@@ -193,25 +198,15 @@ class Trainee:
         return [(weight.detach().clone(), bias.detach().clone()) for weight, bias in self.actor]
 
     def state_dict(self) -> dict[str, Any]:
-        weights = [tensor.detach().clone() for part in self.weights for tensor in part]
-        moments = [
-            {name: value.clone() for name, value in self.optimiser.state[tensor].items()}
-            for part in self.weights
-            for tensor in part
-            if tensor in self.optimiser.state
-        ]
-        return {"weights": weights, "moments": moments, "scale": self.scale.state_dict()}
+        moments = {name: value.clone() for name, value in self.optimiser.state[self.parameters.vector].items()}
+        return {"weights": self.parameters.vector.clone(), "moments": moments, "scale": self.scale.state_dict()}
 
-    @torch.no_grad()
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        tensors = [tensor for part in self.weights for tensor in part]
-        for tensor, saved in zip(tensors, state["weights"], strict=True):
-            tensor.copy_(torch.as_tensor(saved))
-        self.optimiser.state.clear()
-        for tensor, moments in zip(tensors, state["moments"], strict=False):
-            self.optimiser.state[tensor] = {
-                name: torch.as_tensor(value).clone().to(tensor.device) for name, value in moments.items()
-            }
+        vector = self.parameters.vector
+        vector.copy_(torch.as_tensor(state["weights"]))
+        self.optimiser.state[vector] = {
+            name: torch.as_tensor(value).clone().to(vector.device) for name, value in state["moments"].items()
+        }
         self.scale.load_state_dict(state["scale"])
 
 
@@ -254,12 +249,11 @@ class ReturnScale:
         self.seen = int(state["seen"])
 
 
-def trainable(layers: Layers, device: torch.device) -> list[tuple[Tensor, Tensor]]:
-    """Copies of the layers that gradients reach."""
-    return [
-        (weight.detach().clone().to(device).requires_grad_(), bias.detach().clone().to(device).requires_grad_())
-        for weight, bias in layers
-    ]
+def clip_norm(gradient: Tensor, limit: float) -> Tensor:
+    """Scale a gradient [P] down to norm `limit`, in place; the norm it had."""
+    norm = gradient.norm()
+    gradient.mul_((limit / (norm + 1e-6)).clamp(max=1.0))
+    return norm
 
 
 def _checked(start: Policy, features: int, choices: tuple[int, ...]) -> Layers:
