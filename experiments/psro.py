@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,30 +17,19 @@ from experiments.run import RunFolder, changed_versions, to_lines
 from experiments.stop import Stop
 from experiments.terminal import Display, Forecast, Stopwatch, display
 from experiments.tracker import Tracker, trackers
-from games.game import Game, Policy
+from games.game import Policy
 from games.versus import Populations
 from marl.atomic import verify, whole_folder, write_atomic
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, save_snapshot, snapshot_path
 from marl.oracles.ppo import PPO
 from marl.population import PayoffTable, evaluate, full_gap
 from marl.psro import Snapshot, best_response, psro
-from metasolvers import MetaSolver
 
 if TYPE_CHECKING:
-    from experiments.psro_bucket_brigade import Config
+    from experiments.psro_bucket_brigade import Plan
 
 
-class Plan(NamedTuple):
-    """The checked parts of a run."""
-
-    config: "Config"
-    game: Game
-    initial: Policy
-    solver: MetaSolver
-    device: str
-
-
-def solve(plan: Plan, run: RunFolder, stop: Stop) -> None:
+def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
     """Do what is left of a run; at the end draw its figures and say what was measured.
 
     Raises BrokenCheckpoint where the folder is not as a run left it, before anything is trained.
@@ -62,7 +51,7 @@ def solve(plan: Plan, run: RunFolder, stop: Stop) -> None:
 class Session:
     """One process's share of a run."""
 
-    def __init__(self, plan: Plan, run: RunFolder, stop: Stop, show: Display):
+    def __init__(self, plan: "Plan", run: RunFolder, stop: Stop, show: Display):
         self.plan, self.config, self.run, self.stop, self.show = plan, plan.config, run, stop, show
         self.players = range(len(plan.game.agents))
         self.store, self.folder = PolicyStore(run.path / "policies"), run.path / "snapshots"

@@ -40,7 +40,8 @@ def report(run: RunFolder, config: "Config", rows: Rows, figures: int) -> list[s
     known = {name: row for name, row in measured.items() if row is not None}
     run.write_json("summary.json", {"iteration": last, "measured": known})
     return [
-        f"PSRO with {config.meta_solver} on {config.scenario} ({config.rules} rules): iteration {last}, seed {config.seed}",
+        f"PSRO with {config.meta_solver} on {config.scenario} ({config.rules} rules), seed {config.seed}, "
+        f"after {last} iterations:",
         *(f"  {name:<30}{shown(row):<26}{_how(row, config)}" for name, row in known.items()),
         *_unbounded(known),
         f"in {run.path}: run.json, metrics.jsonl, summary.json, policies, snapshots, {figures} figures",
