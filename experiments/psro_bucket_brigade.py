@@ -58,15 +58,15 @@ class Config:
     population_size: int = 50
     """Individuals per population of alpha_rank."""
     episodes: int = 256
-    """Episodes per joint profile of policies; even, since gaps select on one half and score on the other."""
+    """Episodes per joint profile of policies; even, since the table keeps two halves apart."""
     reward: Literal["own", "team"] = "own"
     """What best responses maximise: the player's own return, or the sum over all players."""
     ppo: PPO = field(default_factory=lambda: PPO(steps=500_000, num_lanes=1024))
     """How best responses are trained."""
     gap_steps: int = 500_000
     """Training steps of one last best response per player, which bound the final gap from below; 0 does without."""
-    gap_episodes: int = 4096
-    """Episodes of each strategy compared for that gap, and of the meta-strategy's play in every iteration."""
+    gap_episodes: int = 2048
+    """Fresh episodes of each strategy that a gap compares, and of the meta-strategy's play in every iteration."""
     seed: int = 0
     """Equal seeds give equal runs, bit for bit on one kind of CPU."""
     device: str = "cpu"
@@ -143,7 +143,7 @@ class Plan(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code (see `experiments.stop.guarded`)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    advice = ["nothing was started yet"]
+    advice = ["nothing is lost; run the same command again"]
 
     def work(stop: Stop) -> None:
         config = parse(given)

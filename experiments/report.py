@@ -53,11 +53,9 @@ def report(run: RunFolder, config: "Config", rows: Rows, figures: int) -> list[s
 
 def _how(row: dict[str, Any], config: "Config") -> str:
     how = KINDS[row["kind"]]
-    if row["metric"] == "restricted_gap":
-        return f"{how}; best deviations chosen on one half of the episodes, scored on the other"
     if row["metric"] == "full_gap":
-        return f"{how}; a best response of {config.gap_steps:,} steps per player"
-    return how if row["kind"] == "exact" else f"{how}; {config.gap_episodes:,} episodes"
+        how += f"; best responses of {config.gap_steps:,} steps"
+    return how if row["kind"] == "exact" else f"{how}; {config.gap_episodes:,} episodes a strategy"
 
 
 def _unbounded(known: dict[str, Any]) -> list[str]:
