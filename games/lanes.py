@@ -82,7 +82,7 @@ class GameLanes:
         return self.game.observe(self.params, self._ended, seat)
 
     def state_dict(self) -> dict:
-        leaves = [np.array(to_device(leaf, "cpu")) for leaf in tree_leaves(self._state)]
+        leaves = [np.array(to_numpy(leaf)) for leaf in tree_leaves(self._state)]
         return {"seed": self._key[0], "units": list(self._key[1]), "steps": self._steps, "state": leaves}
 
     def load_state_dict(self, state: dict) -> None:
@@ -115,3 +115,8 @@ def put_lanes(mask: Array, new: Array, old: Array) -> Array:
     lanes = array_namespace(mask).nonzero(mask)[0]  # few lanes end at once: writing their rows beats `where`
     merged[lanes] = new[lanes]
     return merged
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """The same numbers as a NumPy array, without a copy where they are in the CPU's memory."""
+    return np.asarray(to_device(array, "cpu"))

@@ -1,12 +1,11 @@
 """Normal-form games, one-shot or repeated: any payoff tensor, and the classics."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 from gymnasium.spaces import Box, Discrete
 
 from games.game import Array, feature_box
@@ -27,7 +26,7 @@ DILEMMA = (((3, 0), (5, 1)), ((3, 5), (0, 1)))
 """Payoffs of the prisoner's dilemma; the first action cooperates."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NormalForm:
     """N players act at once, `rounds` times over; payoffs [N, k_1, ..., k_N], by default the prisoner's dilemma.
 
@@ -38,7 +37,7 @@ class NormalForm:
     """
 
     payoffs: Any = DILEMMA
-    """Kept as nested tuples, so that games compare, hash and describe themselves; `tensor` is the array."""
+    """Kept as a read-only float64 array."""
     rounds: int = 1
     labels: tuple[str, ...] = ()
     """Names of the actions in descriptions; their numbers by default."""
@@ -53,19 +52,23 @@ class NormalForm:
             raise ValueError(f"a game has at least one round, got rounds={self.rounds}")
         if self.labels and len(self.labels) < max(payoffs.shape[1:]):
             raise ValueError(f"labels must name all {max(payoffs.shape[1:])} actions, got {len(self.labels)}")
-        object.__setattr__(self, "payoffs", _nested(payoffs.tolist()))
+        payoffs.setflags(write=False)
+        object.__setattr__(self, "payoffs", payoffs)
 
-    @cached_property
-    def tensor(self) -> np.ndarray:
-        """[N, k_1, ..., k_N] float64, read-only."""
-        tensor = np.array(self.payoffs, np.float64)
-        tensor.setflags(write=False)
-        return tensor
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple:
+        return self.payoffs.shape, self.payoffs.tobytes(), self.rounds, self.labels
 
     @property
     def choices(self) -> tuple[int, ...]:
         """Number of actions of every player."""
-        return self.tensor.shape[1:]
+        return self.payoffs.shape[1:]
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -73,7 +76,7 @@ class NormalForm:
 
     @property
     def observation_spaces(self) -> tuple[Box, ...]:
-        return (feature_box(sum(self.choices) + 1),) * len(self.agents)
+        return tuple(feature_box(sum(self.choices) + 1) for _ in self.choices)
 
     @property
     def action_spaces(self) -> tuple[Discrete, ...]:
@@ -88,10 +91,10 @@ class NormalForm:
         for name in overrides:
             if name != "payoffs":
                 raise unknown("parameter of normal-form games", name, ["payoffs"])
-        payoffs = np.asarray(overrides.get("payoffs", self.tensor), np.float32)
-        batch = payoffs if payoffs.ndim > self.tensor.ndim else payoffs[None]
-        if batch.shape[1:] != self.tensor.shape:
-            raise ValueError(f"payoffs must keep the shape {self.tensor.shape}, got {batch.shape[1:]}")
+        payoffs = np.asarray(overrides.get("payoffs", self.payoffs), np.float32)
+        batch = payoffs if payoffs.ndim > self.payoffs.ndim else payoffs[None]
+        if batch.shape[1:] != self.payoffs.shape:
+            raise ValueError(f"payoffs must keep the shape {self.payoffs.shape}, got {batch.shape[1:]}")
         return Params(np.moveaxis(batch, 1, -1).reshape(len(batch), -1, len(self.choices)))
 
     def init(self, params: Params, noise: Array) -> State:
@@ -112,7 +115,7 @@ class NormalForm:
         if params.table.shape[0] == 1:
             rewards = params.table[0][index]
         else:
-            rewards = params.table[xp.arange(index.shape[0]), index]
+            rewards = params.table[xp.arange(index.shape[0], device=device(index)), index]
         return State(state.round + 1, joint, rewards)
 
     def observe(self, params: Params, state: State, seat: int) -> Array:
@@ -150,10 +153,6 @@ class NormalForm:
         pays = [f"{float(reward):+g}" for reward in state.rewards[lane]]
         moves = ", ".join(f"{agent}: {name} ({pay})" for agent, name, pay in zip(self.agents, names, pays, strict=True))
         return f"round {played} of {self.rounds}: {moves}"
-
-
-def _nested(rows: Any) -> Any:
-    return tuple(_nested(row) for row in rows) if isinstance(rows, list) else rows
 
 
 def matching_pennies(players: int = 2, rounds: int = 1) -> NormalForm:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, to_device
+from array_api_compat import array_namespace
 
 from games.game import Array, Game, Lanes, Policy
-from games.lanes import GameLanes
+from games.lanes import GameLanes, to_numpy
 from games.noise import Purpose
 from games.versus import Cast, Populations
 
@@ -113,10 +113,10 @@ def _first_episodes(lanes: Lanes, act: Act, max_steps: int) -> Episodes:
     running = np.ones(lanes.num_lanes, bool)
     for _ in range(max_steps):
         outcome = lanes.step(act())
-        rewards = np.asarray(to_device(outcome.rewards, "cpu"), np.float64)
+        rewards = to_numpy(outcome.rewards)
         returns += np.where(running[:, None], rewards, 0.0)
         lengths += running
-        running &= ~np.asarray(to_device(outcome.done, "cpu"))
+        running &= ~to_numpy(outcome.done)
         if not running.any():
             return Episodes(returns, lengths)
     raise ValueError(f"{running.sum()} episodes did not end within {max_steps} steps: set a step cap on the game")

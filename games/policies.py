@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 from gymnasium.spaces import Space
 
 from games.game import Array, factors
@@ -59,6 +59,6 @@ def draw(probabilities: Array, noise: Array) -> Array:
     # Scaling by the total, and stopping before the last positive choice, keep rounding from falling off the end.
     reached = noise[:, None] * cumulative[:, -1:] >= cumulative
     choice = xp.sum(xp.astype(reached, xp.int64), axis=1)
-    index = xp.arange(probabilities.shape[1])
+    index = xp.arange(probabilities.shape[1], device=device(probabilities))
     last = xp.max(xp.where(probabilities > 0, index[None, :], xp.zeros_like(index)[None, :]), axis=1)
     return xp.minimum(choice, last)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-from array_api_compat import array_namespace, device, to_device
+from array_api_compat import array_namespace, device
 
 from games.game import Array, Lanes, Memory, Outcome, Policy
-from games.lanes import put_lanes, tree_leaves, tree_map
+from games.lanes import put_lanes, to_numpy, tree_leaves, tree_map
 from games.noise import Purpose
 
 Populations = Sequence[Sequence[Policy]]
@@ -51,16 +51,14 @@ class Cast:
         """Draw new profiles, and start memories afresh, on the lanes of done [B]."""
         if not done.any():
             return
-        ended = np.asarray(to_device(done, "cpu"))
+        ended = to_numpy(done)
         self.profile = np.where(ended[:, None], self._draw(), self.profile)
         for (column, index), memory in self._memory.items():
             fresh = self.populations[self.seats[column]][index].start(self.lanes.num_lanes)
             self._memory[column, index] = tree_map(lambda new, old: put_lanes(done, new, old), fresh, memory)
 
     def state_dict(self) -> dict:
-        memories = [
-            np.array(to_device(leaf, "cpu")) for memory in self._memory.values() for leaf in tree_leaves(memory)
-        ]
+        memories = [np.array(to_numpy(leaf)) for memory in self._memory.values() for leaf in tree_leaves(memory)]
         return {"profile": self.profile.copy(), "memories": memories}
 
     def load_state_dict(self, state: dict) -> None:
@@ -71,7 +69,7 @@ class Cast:
             self._memory[key] = tree_map(lambda leaf: _like(next(leaves), leaf), memory)
 
     def _draw(self) -> np.ndarray:
-        uniforms = np.asarray(to_device(self.lanes.noise(Purpose.CAST, 1), "cpu"))[:, 0]
+        uniforms = to_numpy(self.lanes.noise(Purpose.CAST, 1))[:, 0]
         drawn = np.searchsorted(self._cumulative, uniforms, side="right")
         # Rounding may leave the last cumulative sum just below the largest uniform.
         return self._profiles[np.minimum(drawn, len(self._profiles) - 1)]
@@ -86,9 +84,11 @@ class Cast:
         xp = array_namespace(observation)
         actions = None
         for index in support:
-            rows = self._rows(column, index, observation)
-            if rows.shape[0] == 0:
+            mine = self.profile[:, column] == index
+            if not mine.any():
                 continue
+            # A view of all rows spares the copies where one policy plays every lane.
+            rows = slice(None) if mine.all() else _like(np.flatnonzero(mine), observation)
             policy = policies[index]
             masks = None if legal is None else tuple(mask[rows] for mask in legal)
             memory: Memory = tree_map(lambda leaf, rows=rows: leaf[rows], self._memory[column, index])
@@ -99,10 +99,7 @@ class Cast:
             actions[rows] = chosen
         return actions
 
-    def _rows(self, column: int, index: int, like: Array) -> Array:
-        return _like(np.flatnonzero(self.profile[:, column] == index), like)
-
-    def _remember(self, column: int, index: int, rows: Array, memory: Memory) -> None:
+    def _remember(self, column: int, index: int, rows: Array | slice, memory: Memory) -> None:
         def put(old: Array, new: Array) -> Array:
             old[rows] = new
             return old

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from games.game import Array, Lanes, Outcome, factors
 from games.noise import Purpose
-from marl.networks import Layers, forward
+from marl.networks import Layers, choice_logits
 from marl.policies import draw, like, masked, padded, tensor
 
 
@@ -27,26 +27,26 @@ class Rollout:
         steps = (horizon, lanes)
         self.choices, self.width, self.device = choices, max(choices), device
         self.observations = zeros(horizon + 1, lanes, features)
-        self.actions = zeros(*steps, len(choices), dtype=torch.int64)
+        self.actions = zeros(horizon, len(choices), lanes, dtype=torch.int64)
         self.log_probs, self.rewards = zeros(*steps), zeros(*steps)
         self.acting, self.alive = zeros(*steps, dtype=torch.bool), zeros(*steps, dtype=torch.bool)
         self.terminated, self.ended = zeros(*steps, dtype=torch.bool), zeros(*steps, dtype=torch.bool)
-        self.allowed: Tensor | None = None  # [T, B, F, A], made when the lanes first forbid something
+        self.allowed: Tensor | None = None  # [T, F, A, B], made when the lanes first forbid something
         self.finals: list[tuple[int, Tensor, Tensor]] = []
 
     def act(self, step: int, layers: Layers, legal: tuple[Array, ...] | None, noise: Array) -> Tensor:
-        """Draw and record the actions [B, F] of one step, whose observations are already written."""
-        logits = forward(layers, self.observations[step]).view(-1, len(self.choices), self.width)
+        """Draw and record the actions [F, B] of one step, whose observations are already written."""
+        logits = choice_logits(layers, self.observations[step], len(self.choices))
         if legal is not None:
+            allowed = padded(legal, self.width, self.device)
             if self.allowed is None:
-                shape = (*self.rewards.shape, len(self.choices), self.width)
-                self.allowed = torch.zeros(shape, dtype=torch.bool, device=self.device)
-            self.allowed[step] = padded([tensor(mask, self.device) for mask in legal], self.width)
-            logits = masked(logits, self.allowed[step])
-        log_probs = logits.log_softmax(-1)
-        actions = draw(log_probs.exp(), tensor(noise, self.device))
+                self.allowed = torch.zeros((len(self.rewards), *allowed.shape), dtype=torch.bool, device=self.device)
+            self.allowed[step] = allowed
+            logits = masked(logits, allowed)
+        probabilities = logits.softmax(1)
+        actions = draw(probabilities, tensor(noise, self.device).t())
         self.actions[step] = actions
-        self.log_probs[step] = log_probs.gather(-1, actions.unsqueeze(-1)).sum((-1, -2))
+        self.log_probs[step] = probabilities.gather(1, actions[:, None]).log().sum((0, 1))
         return actions
 
 
@@ -86,7 +86,7 @@ class Collector:
         choices = self.choices[seat]
         noise = self.lanes.noise(Purpose.SEAT + seat, len(choices))
         actions = self.rollouts[seat].act(step, layers, self.lanes.legal(seat), noise)
-        return like(actions if self.lanes.action_spaces[seat].shape else actions[:, 0], noise)
+        return like(actions.t() if self.lanes.action_spaces[seat].shape else actions[0], noise)
 
     def _observe(self, step: int) -> None:
         for seat, rollout in enumerate(self.rollouts):

@@ -1,6 +1,6 @@
 """Advantages and losses of policy-gradient learners; time is the first axis."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -49,6 +49,30 @@ def clipped_surrogate(log_ratio: Tensor, advantages: Tensor, weights: Tensor, cl
         kl = weighted_mean(ratio - 1 - log_ratio, weights)
         clipped = weighted_mean(((ratio - 1).abs() > clip).to(ratio.dtype), weights)
     return Surrogate(-weighted_mean(gained, weights), kl, clipped)
+
+
+class _ChosenAndEntropy(torch.autograd.Function):
+    """Written out, since automatic differentiation would walk the logits many times; `tests` compare the two."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        log_probs, probabilities = logits.log_softmax(1), logits.softmax(1)
+        weighted = probabilities * log_probs
+        entropies = -weighted.sum(1, keepdim=True)
+        ctx.save_for_backward(probabilities, weighted, entropies, actions)
+        return log_probs.gather(1, actions[:, None]).sum((0, 1)), entropies.sum((0, 1))
+
+    @staticmethod
+    def backward(ctx: Any, chosen_grad: Tensor, entropy_grad: Tensor) -> tuple[Tensor, None]:
+        probabilities, weighted, entropies, actions = ctx.saved_tensors
+        # d log p_a / d z = 1[a] - p;  d H / d z = -p (log p + H)
+        grad = probabilities * (-chosen_grad - entropy_grad * entropies) - weighted * entropy_grad
+        return grad.scatter_add_(1, actions[:, None], chosen_grad.expand_as(actions)[:, None]), None
+
+
+def chosen_and_entropy(logits: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-probability [M] of actions [F, M], and entropy [M], under logits [F, A, M]; factors add up."""
+    return _ChosenAndEntropy.apply(logits, actions)
 
 
 def weighted_mean(values: Tensor, weights: Tensor) -> Tensor:

@@ -14,22 +14,32 @@ Layers = Sequence[tuple[Tensor, Tensor]]
 
 
 def forward(layers: Layers, features: Tensor) -> Tensor:
-    """Outputs [..., O] of a perceptron with rectifiers between its layers, for features [..., D]."""
+    """Outputs [B, O] of a perceptron with rectifiers between its layers, for features [B, D]."""
     for weight, bias in layers[:-1]:
         features = torch.relu(nn.functional.linear(features, weight, bias))
     return nn.functional.linear(features, *layers[-1])
 
 
+def choice_logits(layers: Layers, features: Tensor, factors: int) -> Tensor:
+    """Logits [F, A, B] of features [B, D]; last axis the rows, since sums over few choices are then fast."""
+    for weight, bias in layers[:-1]:
+        features = torch.relu(nn.functional.linear(features, weight, bias))
+    weight, bias = layers[-1]
+    return torch.addmm(bias[:, None], weight, features.t()).view(factors, -1, len(features))
+
+
 def orthogonal_layers(sizes: Sequence[int], gain: float, generator: np.random.Generator) -> list[tuple[Tensor, Tensor]]:
     """(weight [out, in], bias [out]) per layer: orthogonal, scaled by sqrt(2) inside and by `gain` at the end.
 
+    Inner biases are small but not zero, or a row of zeros (all that a one-shot game shows) would reach no rectifier.
     [Saxe et al. 2014; the gains of Andrychowicz et al. 2021, section 3.2]
     """
     layers = []
     for index, (width, height) in enumerate(pairwise(sizes)):
-        scale = gain if index == len(sizes) - 2 else 2**0.5
-        weight = torch.as_tensor(scale * _orthogonal(height, width, generator), dtype=torch.float32)
-        layers.append((weight.contiguous(), torch.zeros(height)))
+        last = index == len(sizes) - 2
+        weight = (gain if last else 2**0.5) * _orthogonal(height, width, generator)
+        bias = np.zeros(height) if last else generator.uniform(-0.3, 0.3, height)
+        layers.append(tuple(torch.tensor(part, dtype=torch.float32) for part in (weight, bias)))
     return layers
 
 

@@ -8,7 +8,7 @@ from gymnasium.spaces import Space
 from torch import Tensor
 
 from games.game import Array, factors
-from marl.networks import FORBIDDEN, Layers, forward
+from marl.networks import FORBIDDEN, Layers, choice_logits
 
 
 class NeuralPolicy:
@@ -22,7 +22,7 @@ class NeuralPolicy:
     """
 
     def __init__(self, layers: Layers, choices: tuple[int, ...], flat: bool, greedy: bool = False):
-        self.layers = tuple((weight.detach(), bias.detach()) for weight, bias in layers)
+        self.layers = tuple((aligned(weight.detach()), aligned(bias.detach())) for weight, bias in layers)
         self.choices, self.flat, self.greedy = tuple(choices), flat, greedy
         self.features, outputs = self.layers[0][0].shape[1], self.layers[-1][0].shape[0]
         self.shape = (len(self.choices), max(self.choices))
@@ -57,45 +57,44 @@ class NeuralPolicy:
         self, observation: Array, legal: tuple[Array, ...] | None, memory: None, noise: Array
     ) -> tuple[Array, None]:
         logits = self._logits(observation, legal)
-        actions = logits.argmax(-1) if self.greedy else draw(logits.softmax(-1), tensor(noise, self.device))
-        return like(actions[:, 0] if self.flat else actions, observation), None
+        actions = logits.argmax(1) if self.greedy else draw(logits.softmax(1), tensor(noise, self.device).t())
+        return like(actions[0] if self.flat else actions.t(), observation), None
 
     @torch.inference_mode()
     def probabilities(self, observation: Array, legal: tuple[Array, ...] | None) -> tuple[Array, ...]:
         """One [B, A_f] a factor; rows without a legal choice are treated as all legal."""
         logits = self._logits(observation, legal)
         if self.greedy:
-            rows = torch.nn.functional.one_hot(logits.argmax(-1), self.shape[1]).to(logits.dtype)
+            rows = torch.zeros_like(logits).scatter_(1, logits.argmax(1, keepdim=True), 1.0)
         else:
-            rows = logits.softmax(-1)
-        return tuple(like(rows[:, factor, :size], observation) for factor, size in enumerate(self.choices))
+            rows = logits.softmax(1)
+        return tuple(like(row[:size].t(), observation) for row, size in zip(rows, self.choices, strict=True))
 
     def _logits(self, observation: Array, legal: tuple[Array, ...] | None) -> Tensor:
-        logits = forward(self.layers, tensor(observation, self.device)).view(-1, *self.shape)
-        if legal is None:
-            return logits
-        return masked(logits, padded([tensor(mask, self.device) for mask in legal], self.shape[1]))
+        logits = choice_logits(self.layers, aligned(tensor(observation, self.device)), len(self.choices))
+        return logits if legal is None else masked(logits, padded(legal, logits.shape[1], self.device))
 
 
-def padded(legal: list[Tensor], width: int) -> Tensor:
-    """Masks [B, A_f], one a factor, as one [B, F, width]; rows without a legal choice become all legal."""
-    rows = [mask | ~mask.any(-1, keepdim=True) for mask in legal]
-    return torch.stack([torch.nn.functional.pad(row, (0, width - row.shape[-1])) for row in rows], dim=-2)
+def padded(legal: tuple[Array, ...], width: int, device: torch.device) -> Tensor:
+    """Masks [B, A_f], one a factor, as one [F, width, B]; rows without a legal choice become all legal."""
+    masks = [tensor(mask, device).t() for mask in legal]
+    masks = [mask | ~mask.any(0, keepdim=True) for mask in masks]
+    return torch.stack([torch.nn.functional.pad(mask, (0, 0, 0, width - len(mask))) for mask in masks])
 
 
 def masked(logits: Tensor, allowed: Tensor) -> Tensor:
-    """Logits [..., F, A] with those of forbidden choices replaced, so that their probability is exactly 0."""
+    """Logits with those of forbidden choices replaced, so that their probability is exactly 0."""
     return torch.where(allowed, logits, FORBIDDEN)
 
 
 def draw(probabilities: Tensor, noise: Tensor) -> Tensor:
-    """[B, F] int64 choices by inverse CDF from probabilities [B, F, A] and uniforms [B, F]; never one of probability 0.
+    """[F, B] int64 choices by inverse CDF from probabilities [F, A, B] and uniforms [F, B]; never of probability 0.
 
     The last cumulative sum may round below 1, and the uniform's share of it up to it: hence the factor below one.
     """
-    cumulative = probabilities.cumsum(-1)
-    threshold = noise * (cumulative[..., -1] * (1 - 2**-22))
-    return (threshold.unsqueeze(-1) >= cumulative).sum(-1)
+    cumulative = probabilities.cumsum(1)
+    threshold = noise * (cumulative[:, -1] * (1 - 2**-22))
+    return (threshold[:, None] >= cumulative).sum(1)
 
 
 def tensor(array: Array, device: torch.device) -> Tensor:
@@ -104,6 +103,18 @@ def tensor(array: Array, device: torch.device) -> Tensor:
         # torch warns of read-only memory, whatever is done with it.
         array = torch.from_numpy(array if array.flags.writeable else array.copy())
     return array.to(device)
+
+
+def aligned(array: Tensor) -> Tensor:
+    """The tensor itself where it is contiguous from a multiple of 64 bytes, else such a copy.
+
+    Matrix products may differ in the last bit with where, and in what order, their arguments lie in memory.
+    """
+    return (
+        array
+        if array.is_contiguous() and array.data_ptr() % 64 == 0
+        else torch.empty_like(array, memory_format=torch.contiguous_format).copy_(array)
+    )
 
 
 def like(result: Tensor, given: Array) -> Any:

@@ -68,18 +68,20 @@ def best_response(
     unit: str,
     reward: Literal["own", "team"] = "own",
     device: str = "cpu",
+    start: Policy | None = None,
     progress: Progress | None = None,
 ) -> Policy:
-    """One unit of work: train `seat` from scratch against the other seats' play of sigma.
+    """One unit of work: train `seat` against the other seats' play of sigma.
 
-    The result is a pure function of (game, oracle, populations, sigma, seed, unit). With reward "team" the seat learns
-    to maximise the sum of all agents' rewards. On a device other than the CPU the lanes live there too; the policy
-    comes back on the CPU.
+    The result is a pure function of (game, oracle, populations, sigma, seed, unit, start). Training goes on from the
+    policy `start`, or begins from scratch. With reward "team" the seat learns to maximise the sum of all agents'
+    rewards. On a device other than the CPU the lanes live there too; the policy comes back on the CPU.
     """
     lanes = GameLanes(game, oracle.num_lanes, put=np.asarray if device == "cpu" else partial(as_tensor, device=device))
     opponents = [[placed(policy, device) for policy in population] for population in populations]
     versus = Versus(TeamReward(lanes) if reward == "team" else lanes, opponents, sigma, (seat,))
-    return placed(oracle.train(versus, (0,), unit_seed(seed, unit), device, progress=progress)[0], "cpu")
+    warm = None if start is None else {0: start}
+    return placed(oracle.train(versus, (0,), unit_seed(seed, unit), device, warm, progress)[0], "cpu")
 
 
 def placed(policy: Policy, device: str) -> Policy:

@@ -5,6 +5,7 @@ quantity is kept as a logarithm. The unknown is the *jump measure* h: the log of
 it moves, leaves each state. Tiny masses come out with the same relative accuracy as large ones.
 """
 
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,12 @@ GENTLE = 50.0
 """A chain whose rarest jump is within this many nats is solved from scratch in a few cycles."""
 ACCURACY = 1e-12
 """Relative accuracy asked of every entry, where logarithms in float64 allow it."""
+ROUNDING = 30 * np.finfo(float).eps
+"""Relative size of the noise that stays in the logs."""
+MEMORY = 6
+"""How many cycles the extrapolation looks back on."""
+NEARBY = 1.0
+"""Farther than this many nats ahead, the cycles are not linear enough to extrapolate."""
 
 
 class Graph(NamedTuple):
@@ -147,19 +154,33 @@ def _measure(graph: Graph, jumps: np.ndarray) -> np.ndarray:
 def _settle(
     graph: Graph, jumps: np.ndarray, measure: np.ndarray, cycles: int, accuracy: float
 ) -> tuple[np.ndarray, bool]:
-    """Cycle until the change still to come is below `accuracy` in every log, or below what float64 can tell."""
-    level, before = _Level(graph), 0.0
+    """Cycle until the step still to make is below `accuracy` in every log, or below what float64 can tell."""
+    level = _Level(graph)
+    past: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=MEMORY)
     for _ in range(cycles):
-        better = _cycle(level, jumps, measure)
-        better -= better.max()
-        change = float(np.abs(better - measure).max())
-        measure = better
-        rounding = 30 * np.finfo(float).eps * max(1.0, -float(measure.min()))
-        # A geometric series of changes at the last ratio.
-        if change <= rounding or change * change <= accuracy * (before - change):
+        change = _cycle(level, jumps, measure) - measure
+        change -= (measure + change).max()
+        largest = np.abs(change).max()
+        if largest > NEARBY:
+            past.clear()
+        past.append((measure, change))
+        step = _extrapolated(*past)
+        if np.abs(step).max() > NEARBY:
+            step = change
+        measure = measure + step
+        measure -= measure.max()
+        ahead = max(largest, np.abs(step).max())
+        if ahead <= accuracy or largest <= ROUNDING * max(1.0, -measure.min()):
             return measure, True
-        before = change
     return measure, False
+
+
+def _extrapolated(*past: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """The step to where cycles lead, judged by the last few (measure, change) pairs [Anderson 1965, J. ACM 12]."""
+    measures, changes = (np.array(values) for values in zip(*past, strict=True))
+    bends = np.diff(changes, axis=0)
+    weights = np.linalg.lstsq(bends.T, changes[-1])[0]
+    return changes[-1] - weights @ (np.diff(measures, axis=0) + bends)
 
 
 def _cycle(level: _Level, jumps: np.ndarray, measure: np.ndarray) -> np.ndarray:

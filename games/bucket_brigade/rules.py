@@ -117,7 +117,7 @@ class BucketBrigade:
 
     @property
     def observation_spaces(self) -> tuple[Box, ...]:
-        return (feature_box(sum(widths(self.N, self.H))),) * self.N
+        return tuple(feature_box(sum(widths(self.N, self.H))) for _ in range(self.N))
 
     @property
     def action_spaces(self) -> tuple[MultiDiscrete, ...]:

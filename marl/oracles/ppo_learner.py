@@ -11,8 +11,8 @@ from torch import Tensor
 from games.game import Lanes, Policy
 from games.noise import Noise, Purpose, unit_seed
 from marl.collect import Collector, Rollout
-from marl.losses import clipped_surrogate, explained_variance, gae, normalised, weighted_mean
-from marl.networks import Layers, forward, orthogonal_layers, policy_layers
+from marl.losses import chosen_and_entropy, clipped_surrogate, explained_variance, gae, normalised, weighted_mean
+from marl.networks import Layers, choice_logits, forward, orthogonal_layers, policy_layers
 from marl.oracles.ppo import PPO
 from marl.policies import NeuralPolicy, masked
 
@@ -112,30 +112,30 @@ class Trainee:
 
     def improve(self, rollout: Rollout, update: int, learning_rate: float, entropy_coef: float) -> dict[str, float]:
         """All epochs over one rollout; metrics by name."""
+        settings = self.settings
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
-        batch, fit = self._batch(rollout)
-        rows = len(batch["log_probs"]) // self.settings.minibatches
-        watched = []
-        for epoch in range(self.settings.epochs):
-            order = self._shuffled(update * self.settings.epochs + epoch, len(batch["log_probs"]), rollout.device)
-            for first in range(0, len(order), rows):
-                index = order[first : first + rows]
-                watched.append(self._step({name: part[index] for name, part in batch.items()}, entropy_coef))
+        batch, fit = self._batch(rollout, self._shuffled(update, settings.batch, rollout.device))
+        rows = settings.batch // settings.minibatches
+        samples = [
+            {name: part[..., first : first + rows] for name, part in batch.items()}
+            for first in range(0, settings.batch, rows)
+        ]
+        watched = [self._step(sample, entropy_coef) for _ in range(settings.epochs) for sample in samples]
         means = torch.stack(watched).mean(0).tolist()  # the only wait for the device, besides the lanes' own
         return dict(zip(WATCHED, means, strict=True)) | {"explained_variance": fit.item()}
 
     def _step(self, sample: dict[str, Tensor], entropy_coef: float) -> Tensor:
-        logits = forward(self.actor, sample["observations"]).view(-1, len(self.choices), self.width)
+        observations = sample["observations"].t()
+        logits = choice_logits(self.actor, observations, len(self.choices))
         if "allowed" in sample:
             logits = masked(logits, sample["allowed"])
-        log_probs = logits.log_softmax(-1)
-        chosen = log_probs.gather(-1, sample["actions"].unsqueeze(-1)).sum((-1, -2))
+        chosen, entropies = chosen_and_entropy(logits, sample["actions"])
         surrogate = clipped_surrogate(
             chosen - sample["log_probs"], sample["advantages"], sample["acting"], self.settings.clip
         )
-        entropy = weighted_mean(-(log_probs.exp() * log_probs).sum((-1, -2)), sample["acting"])
-        values = forward(self.critic, sample["observations"])[:, 0]
+        entropy = weighted_mean(entropies, sample["acting"])
+        values = forward(self.critic, observations)[:, 0]
         value_loss = 0.5 * weighted_mean((values - sample["targets"]).square(), sample["alive"])
         loss = surrogate.loss - entropy_coef * entropy + self.settings.value_coef * value_loss
         self.optimiser.zero_grad()
@@ -146,8 +146,11 @@ class Trainee:
         return torch.stack([part.detach() for part in parts])
 
     @torch.no_grad()
-    def _batch(self, rollout: Rollout) -> tuple[dict[str, Tensor], Tensor]:
-        """The rollout flattened to [T * B], with advantages and targets; and the critic's explained variance."""
+    def _batch(self, rollout: Rollout, order: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        """The rollout in the order of [T * B], with advantages and targets; and the critic's explained variance.
+
+        Samples are the last axis of every part, so that a minibatch is a slice of each.
+        """
         settings, observations = self.settings, rollout.observations
         values = self.scale.undo(forward(self.critic, observations)[..., 0])
         next_values = values[1:].clone()
@@ -168,9 +171,8 @@ class Trainee:
         fit = explained_variance(returns, values.flatten(), alive)
         if settings.normalise_returns:
             self.scale.follow(returns, alive, self.critic[-1])
-        batch = {
-            "observations": observations[:-1].flatten(0, 1),
-            "actions": rollout.actions.flatten(0, 1),
+        flat = {
+            "actions": rollout.actions.movedim(0, 1).flatten(1),
             "log_probs": rollout.log_probs.flatten(),
             "advantages": normalised(advantages.flatten(), acting),
             "targets": self.scale.apply(returns),
@@ -178,11 +180,13 @@ class Trainee:
             "alive": alive,
         }
         if rollout.allowed is not None:
-            batch["allowed"] = rollout.allowed.flatten(0, 1)
+            flat["allowed"] = rollout.allowed.movedim(0, 2).flatten(2)
+        batch = {name: part.index_select(-1, order) for name, part in flat.items()}
+        batch["observations"] = observations[:-1].flatten(0, 1).index_select(0, order).t()
         return batch, fit
 
-    def _shuffled(self, epoch: int, rows: int, device: torch.device) -> Tensor:
-        keys = self.shuffles.draw(Purpose.SHUFFLE, epoch, rows, 1)[:, 0]
+    def _shuffled(self, update: int, rows: int, device: torch.device) -> Tensor:
+        keys = self.shuffles.draw(Purpose.SHUFFLE, update, rows, 1)[:, 0]
         return torch.as_tensor(np.argsort(keys, kind="stable"), device=device)
 
     def copied_actor(self) -> Layers:

@@ -7,8 +7,9 @@ import pytest
 import torch
 from gymnasium.spaces import Discrete, MultiDiscrete
 
+import games
+from games.bucket_brigade.scripted import POLICIES, policy
 from games.game import factors
-from games.policies import Uniform
 from marl.networks import policy_layers
 from marl.policies import NeuralPolicy
 from marl.policy_files import load_policy, save_policy
@@ -95,10 +96,13 @@ def test_a_neural_policy_comes_back_bit_for_bit(space, greedy, tmp_path):
         np.testing.assert_array_equal(before, after)
 
 
-def test_scripted_policies_come_back(tmp_path):
-    policy = Uniform.of(MultiDiscrete([10, 2, 2]))
-    save_policy(policy, tmp_path / "uniform")
-    assert load_policy(tmp_path / "uniform") == policy
+@pytest.mark.parametrize("name", sorted(set(POLICIES) - {"genome"}))  # which needs its genes
+def test_scripted_policies_come_back(name, tmp_path):
+    before = policy(name, games.make("bucket_brigade"))
+    save_policy(before, tmp_path / "player")
+    after = load_policy(tmp_path / "player")
+    assert type(after) is type(before)
+    assert after == before
 
 
 def test_unknown_policies_are_not_saved(tmp_path):

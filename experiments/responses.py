@@ -1,0 +1,146 @@
+"""How good the best responses of a finished Bucket Brigade run are, beside scripted replies.
+
+python -m experiments.responses runs/rest_trap-0
+"""
+
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import tyro
+
+from experiments.psro_bucket_brigade import Config, began_as
+from games.bucket_brigade import BucketBrigade
+from games.bucket_brigade.scripted import policy
+from games.game import Policy
+from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
+from marl.population import Estimate, Value, deviation_value, mixture_value
+from marl.psro import Snapshot
+
+SCRIPTED: dict[str, tuple[str, dict]] = {
+    "uniform": ("uniform", {}),
+    "always_rest": ("always_rest", {}),
+    "specialist": ("specialist", {}),
+    "firefighter any": ("firefighter", {"scope": "any"}),
+    "firefighter owned": ("firefighter", {"scope": "owned"}),
+    "spread": ("spread", {}),
+}
+HEADER = f"{'iteration player':17}{'response':>18}  {'best scripted reply':38}{'uniform':>18}{'closed':>9}{'behind':>8}"
+WANTED_SHARE = 0.98
+"""Of the gap between uniform play and the best scripted reply, in the first iteration."""
+
+
+class Judgement(NamedTuple):
+    """One best response beside scripted replies to the same meta-strategy; the player's own return per episode."""
+
+    iteration: int
+    player: int
+    response: Estimate
+    best: str  # scripted reply, selected on other episodes than it is scored on
+    scripted: Estimate
+    uniform: Estimate
+
+    @property
+    def share(self) -> float:
+        """Of the gap between uniform play and the best scripted reply that the response closes."""
+        return (self.response.value - self.uniform.value) / (self.scripted.value - self.uniform.value)
+
+    @property
+    def behind(self) -> float:
+        """Standard errors that the response earns less than the best scripted reply; negative where it earns more."""
+        error = np.hypot(self.response.standard_error, self.scripted.standard_error)
+        return (self.scripted.value - self.response.value) / error
+
+    @property
+    def ok(self) -> bool:
+        return self.share >= WANTED_SHARE if self.iteration == 1 else self.behind <= 2
+
+
+def judged(game: BucketBrigade, before: Snapshot, responses: list[Policy], episodes: int) -> Iterator[Judgement]:
+    """Judge every player's response to the meta-strategy of the snapshot `before`, on fresh episodes."""
+    iteration = before.iteration + 1
+    scripted = {name: policy(kind, game, **fields) for name, (kind, fields) in SCRIPTED.items()}
+    for player, response in enumerate(responses):
+
+        def value(candidate: Policy, use: str, player: int = player) -> Estimate:
+            unit, seed = f"judge/{iteration}/{player}/{use}", 0
+            deviation = (player, candidate)
+            result = deviation_value(game, before.populations, before.sigma, deviation, episodes, seed, unit)
+            return Estimate(float(result.mean[player]), float(result.standard_error[player]), "estimate")
+
+        selected = {name: value(candidate, f"select/{name}").value for name, candidate in scripted.items()}
+        best = max(selected, key=lambda name: selected[name])
+        yield Judgement(
+            iteration,
+            player,
+            value(response, "score/response"),
+            best,
+            value(scripted[best], f"score/{best}"),
+            value(scripted["uniform"], "score/uniform"),
+        )
+
+
+def main(run: Annotated[Path, tyro.conf.Positional], episodes: int = 20_000) -> int:
+    """Judge every best response of a run, and its last meta-strategy; the exit code is 1 where one falls short.
+
+    A response of the first iteration should close 98 % of the gap between uniform play and the best scripted reply;
+    a later one should earn no less than the best scripted reply, less 2 standard errors. All values are estimates.
+
+    Args:
+        run: Folder of the run.
+        episodes: Fresh episodes per value.
+    """
+    try:
+        config = began_as(run, Config())
+        store, folder = PolicyStore(run / "policies"), run / "snapshots"
+        snapshots = [load_snapshot(folder, i, store) for i in range(finished_iterations(folder))]
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    game = BucketBrigade(config.scenario, config.rules, config.max_nights)
+    print(HEADER)
+    fine = True
+    for before, after in pairwise(snapshots):
+        for row in judged(game, before, [population[-1] for population in after.populations], episodes):
+            print(_line(row), flush=True)
+            fine &= row.ok
+    _print_teams(game, snapshots[-1], episodes)
+    return 0 if fine else 1
+
+
+def _line(row: Judgement) -> str:
+    best = f"{row.best} {_number(row.scripted)}"
+    closed = f"{row.share:.1%}" if row.iteration == 1 else ""
+    verdict = "ok" if row.ok else "NO"
+    return (
+        f"{row.iteration:9} {row.player:<7}{_number(row.response):>18}  {best:38}{_number(row.uniform):>18}"
+        f"{closed:>9}{row.behind:+7.1f}se  {verdict}"
+    )
+
+
+def _print_teams(game: BucketBrigade, last: Snapshot, episodes: int) -> None:
+    """The team's return under the last meta-strategy beside scripted teams."""
+    players = len(game.agents)
+    print(f"\n{'team of':17}{'per episode':>18}{'per night':>18}")
+    alone = np.ones((1,) * players)
+    for name in ("uniform", "specialist", "spread"):
+        kind, fields = SCRIPTED[name]
+        team = [[policy(kind, game, **fields)] for _ in range(players)]
+        print(_team_line(name, mixture_value(game, team, alone, episodes, 0, f"judge/team/{name}")))
+    value = mixture_value(game, last.populations, last.sigma, episodes, 0, "judge/team/meta")
+    print(_team_line("meta-strategy", value))
+
+
+def _team_line(name: str, value: Value) -> str:
+    return f"{name:17}{_number(value.team):>18}{_number(value.team_per_step):>18}"
+
+
+def _number(estimate: Estimate) -> str:
+    return f"{estimate.value:.2f} ± {estimate.standard_error:.2f}"
+
+
+if __name__ == "__main__":
+    sys.exit(tyro.cli(main))

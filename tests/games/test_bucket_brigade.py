@@ -1,0 +1,235 @@
+"""The rules of Bucket Brigade: against an independent reference, and laws."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from games.bucket_brigade import SCENARIOS, BucketBrigade
+from games.bucket_brigade.observation import read
+from games.bucket_brigade.rules import BURNING, RUINED, RULES, SAFE, WORK
+from games.lanes import GameLanes, tree_map
+from tests.games.reference import Reference
+
+CODES = {SAFE: "safe", BURNING: "burning", RUINED: "ruined"}
+
+cells = st.fixed_dictionaries(
+    {
+        "kappa": st.sampled_from([0.0, 0.3, 0.5, 0.95, 1.0]),
+        "rho": st.sampled_from([0.0, 0.02, 0.2, 0.6]),
+        "cost": st.sampled_from([0.0, 0.5, 2.0]),
+        "min_nights": st.integers(0, 6),
+        "own_gain": st.sampled_from([50.0, (1.0, 2.0, 3.0, 4.0)]),
+        "other_gain": st.sampled_from([0.0, (4.0, 0.0, 1.0, 2.0)]),
+        "own_loss": st.sampled_from([100.0, (0.5, 1.0, 0.0, 7.0)]),
+        "other_loss": st.sampled_from([0.0, 3.0]),
+    }
+)
+
+
+def play_night_by_night(game: BucketBrigade, params, seed: int, nights: int, put=np.asarray, lanes: int = 8):
+    """Yields (state, actions, noise) of every night, the start first; nobody stops at the end of an episode."""
+    rng = np.random.default_rng(seed)
+    params = tree_map(put, params)
+    noise = rng.random((lanes, game.H), np.float32)
+    state = game.init(params, put(noise))
+    yield state, None, noise
+    for _ in range(nights):
+        actions = tuple(rng.integers([game.H, 2, 2], size=(lanes, 3)) for _ in range(game.N))
+        noise = rng.random((lanes, 2 * game.H), np.float32)
+        state = game.step(params, state, tuple(put(a) for a in actions), put(noise))
+        yield state, actions, noise
+
+
+@given(st.sampled_from(["rest_trap", "v2_minimal", "default"]), cells, st.sampled_from(list(RULES)), st.integers(0, 99))
+def test_the_kernel_agrees_with_the_reference(scenario, cell, rules, seed):
+    game = BucketBrigade(scenario, rules, **cell)
+    params = game.params()
+    lanes = [Reference(SCENARIOS[scenario] | cell, **RULES[rules]) for _ in range(8)]
+    for state, actions, noise in play_night_by_night(game, params, seed, nights=12):
+        terminated, rewards = game.terminated(params, state), game.rewards(params, state)
+        for lane, reference in enumerate(lanes):
+            uniforms = noise[lane].tolist()
+            if actions is None:
+                reference.start(uniforms)
+            else:
+                chosen = [tuple(action[lane].tolist()) for action in actions]
+                expected = reference.night(chosen, uniforms[: game.H], uniforms[game.H :])
+                np.testing.assert_allclose(rewards[lane], expected, rtol=1e-5, atol=1e-4)
+                assert terminated[lane] == reference.over()
+            assert [CODES[code] for code in state.houses[lane].tolist()] == reference.houses
+
+
+def test_positions_modes_and_signals_are_last_nights_actions(xp):
+    game = BucketBrigade()
+    for state, actions, _ in play_night_by_night(game, game.params(), 0, 3, xp.put):
+        if actions is not None:
+            for part, leaf in enumerate((state.positions, state.modes, state.signals)):
+                np.testing.assert_array_equal(np.asarray(leaf), np.stack([a[:, part] for a in actions], axis=1))
+
+
+@given(cells, st.integers(0, 99))
+def test_ruined_houses_stay_ruined_and_rewards_are_bounded(cell, seed):
+    game = BucketBrigade("default", "engine", **cell)
+    values = {name: np.max(cell[name]) for name in ("own_gain", "other_gain", "own_loss", "other_loss")}
+    high = 0.5 + 100 + 10 * (values["own_gain"] + values["other_gain"])
+    low = -cell["cost"] - 100 - 10 * (values["own_loss"] + values["other_loss"])
+    ruined = np.zeros((8, 10), bool)
+    for state, _, _ in play_night_by_night(game, game.params(), seed, 15):
+        assert (state.houses[ruined] == RUINED).all()
+        ruined = state.houses == RUINED
+        assert ((state.rewards >= low) & (state.rewards <= high)).all()
+
+
+@given(st.floats(0, 1), st.integers(0, 99))
+def test_beta_changes_nothing(beta, seed):
+    game, other = BucketBrigade("hard"), BucketBrigade("hard", beta=beta)
+    for (a, *_), (b, *_) in zip(
+        play_night_by_night(game, game.params(), seed, 8),
+        play_night_by_night(other, other.params(), seed, 8),
+        strict=True,
+    ):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_a_sweep_in_one_batch_equals_separate_runs(xp):
+    game = BucketBrigade("minimal_specialization")
+    kappa, cost, nights = [0.1, 0.5, 0.9, 1.0], [0.5, 0.5, 1.0, 2.0], [3, 12, 0, 7]
+    gain = np.arange(16.0).reshape(4, 4)
+    sweep = game.params(kappa=kappa, cost=cost, min_nights=nights, own_gain=gain)
+    together = list(play_night_by_night(game, sweep, 3, 10, xp.put, lanes=4))
+    for lane in range(4):
+        alone = game.params(kappa=kappa[lane], cost=cost[lane], min_nights=nights[lane], own_gain=gain[lane])
+        run = play_night_by_night(game, alone, 3, 10, lanes=4)
+        for (a, *_), (b, *_) in zip(together, run, strict=True):
+            for x, y in zip(a, b, strict=True):
+                np.testing.assert_array_equal(np.asarray(x)[lane], y[lane])
+            seen = game.observe(tree_map(xp.put, sweep), a, 1), game.observe(alone, b, 1)
+            np.testing.assert_array_equal(np.asarray(seen[0])[lane], seen[1][lane])
+
+
+@pytest.mark.parametrize(("rules", "pays"), [("quiet", 0.0), ("engine", 50.0)])
+def test_a_house_saved_on_the_first_night_pays_by_the_engines_rules_only(rules, pays):
+    game = BucketBrigade("minimal_specialization", rules, kappa=1.0, team_gain=0.0, cost=0.0)
+    params = game.params()
+    start = game.init(params, np.array([[0.0] + [0.9] * 9], np.float32))
+    everyone_to_0 = (np.array([[0, WORK, 1]]),) * 4
+    saved = game.step(params, start, everyone_to_0, np.full((1, 20), 0.5, np.float32))
+    assert saved.rewards.tolist() == [[pays, 0, 0, 0]]
+    again = game.step(params, saved._replace(houses=start.houses), everyone_to_0, np.full((1, 20), 0.5, np.float32))
+    assert again.rewards.tolist() == [[50.0, 0, 0, 0]]
+
+
+def test_a_house_saved_tonight_may_catch_fire_tonight_and_is_not_paid_for():
+    game = BucketBrigade("minimal_specialization", "engine", kappa=1.0, team_gain=0.0, cost=0.0)
+    params = game.params()
+    start = game.init(params, np.array([[0.0] + [0.9] * 9], np.float32))
+    noise = np.array([[0.5] * 10 + [0.0] + [0.5] * 9], np.float32)
+    state = game.step(params, start, (np.array([[0, WORK, 1]]),) * 4, noise)
+    assert state.houses[0, 0] == BURNING
+    assert state.rewards.tolist() == [[0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_the_shortest_episode_lasts_one_night_more_than_the_minimum(rules):
+    game = BucketBrigade("trivial_cooperation", rules)
+    lanes = GameLanes(game, 3)
+    lanes.reset(0)
+    rest = (np.zeros((3, 3), np.int64),) * 4
+    ends = [lanes.step(rest).done.all() for _ in range(13)]
+    assert ends == [False] * 12 + [True]
+
+
+def test_quiet_rules_end_when_nothing_burns_and_engine_rules_go_on():
+    ruin = np.array([[RUINED] + [SAFE] * 9], np.int8)
+    for rules, ends in (("quiet", True), ("engine", False)):
+        game = BucketBrigade("rest_trap", rules)
+        params = game.params()
+        state = game.init(params, np.full((1, 10), 0.9, np.float32))
+        state = state._replace(houses=ruin, night=np.array([13], np.int16))
+        assert game.terminated(params, state)[0] == ends
+        assert BucketBrigade("rest_trap", rules, ends_when_quiet=not ends).terminated(
+            BucketBrigade("rest_trap", rules, ends_when_quiet=not ends).params(), state
+        )[0] == (not ends)
+
+
+def test_the_cap_truncates_and_is_not_a_termination():
+    game = BucketBrigade("rest_trap", max_nights=5)
+    lanes = GameLanes(game, 16)
+    lanes.reset(0)
+    outcomes = [lanes.step((np.zeros((16, 3), np.int64),) * 4) for _ in range(5)]
+    assert outcomes[-1].truncated.all()
+    assert not outcomes[-1].terminated.any()
+    assert not any(outcome.done.any() for outcome in outcomes[:-1])
+
+
+def test_observations_show_the_state(xp):
+    game = BucketBrigade("hard")
+    params = tree_map(xp.put, game.params())
+    for state, _, _ in play_night_by_night(game, game.params(), 5, 20, xp.put):
+        houses, night = np.asarray(state.houses), int(state.night[0])
+        for seat in range(4):
+            seen = read(np.asarray(game.observe(params, state, seat)), 4, 10)
+            for shown, code in zip((seen.safe, seen.burning, seen.ruined), (SAFE, BURNING, RUINED), strict=True):
+                np.testing.assert_array_equal(shown, houses == code)
+            fires = houses == BURNING
+            np.testing.assert_allclose(seen.place * 10, fires * np.cumsum(fires, axis=1), rtol=1e-6)
+            assert seen.owned[0].tolist() == [float(h % 4 == seat) for h in range(10)]
+            assert seen.asked[0].argmax() == seat
+            np.testing.assert_array_equal(seen.signals, np.asarray(state.signals))
+            np.testing.assert_array_equal(seen.modes, np.asarray(state.modes))
+            np.testing.assert_allclose(seen.positions * 9, np.asarray(state.positions), rtol=1e-6)
+            np.testing.assert_allclose(seen.night, min(night, 15) / 15, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_every_scenario_plays(scenario):
+    game = BucketBrigade(scenario)
+    lanes = GameLanes(game, 4)
+    lanes.reset(1)
+    for _ in range(20):
+        outcome = lanes.step(tuple(np.zeros((4, 3), np.int64) for _ in range(game.N)))
+    assert np.isfinite(outcome.rewards).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"scenario": "rest_trip"}, "did you mean 'rest_trap'"),
+        ({"rules": "quit"}, "did you mean 'quiet'"),
+        ({"kappa": 1.5}, r"kappa must be finite and lie in \[0, 1\]"),
+        ({"rho": float("nan")}, "rho must be finite"),
+        ({"cost": -1.0}, "cost must be finite"),
+        ({"own_gain": (1.0, 2.0)}, "one per seat"),
+        ({"min_nights": 2.5}, "min_nights must be whole"),
+        ({"num_agents": 0}, "num_agents must be a whole number"),
+        ({"num_houses": 1}, "num_houses must be a whole number"),
+        ({"max_nights": 0}, "max_nights must lie in"),
+    ],
+)
+def test_bad_parameters_are_refused(params, message):
+    with pytest.raises(ValueError, match=message):
+        BucketBrigade(**params)
+
+
+def test_unknown_overrides_are_refused():
+    with pytest.raises(ValueError, match="did you mean 'kappa'"):
+        BucketBrigade().params(kapa=0.5)
+    with pytest.raises(ValueError, match="one per lane"):
+        BucketBrigade().params(kappa=[[0.5]])
+
+
+@pytest.mark.parametrize(("agents", "houses"), [(1, 2), (3, 7), (6, 4), (5, 10)])
+def test_any_number_of_agents_and_houses(agents, houses):
+    game = BucketBrigade("hard", num_agents=agents, num_houses=houses, own_gain=20.0)
+    cell = SCENARIOS["hard"] | {"num_agents": agents, "num_houses": houses, "own_gain": 20.0}
+    reference = Reference(cell, **RULES["quiet"])
+    for state, actions, noise in play_night_by_night(game, game.params(), 9, 12, lanes=1):
+        if actions is None:
+            reference.start(noise[0].tolist())
+        else:
+            chosen = [tuple(action[0].tolist()) for action in actions]
+            expected = reference.night(chosen, noise[0, :houses].tolist(), noise[0, houses:].tolist())
+            np.testing.assert_allclose(state.rewards[0], expected, rtol=1e-5, atol=1e-4)
+        assert [CODES[code] for code in state.houses[0].tolist()] == reference.houses

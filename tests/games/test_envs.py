@@ -1,0 +1,248 @@
+"""The PettingZoo faces of every game in the registry, by PettingZoo's own tests and by the letter of its API."""
+
+import pickle
+import warnings
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pettingzoo
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import MultiDiscrete
+from pettingzoo.test import (
+    api_test,
+    parallel_api_test,
+    parallel_seed_test,
+    render_test,
+    seed_test,
+    state_test,
+)
+
+import games
+from games.bucket_brigade import BucketBrigade
+from games.envs import AECFace, ParallelFace
+from games.normal_form import NormalForm
+
+EXPECTED = {
+    "Action space for each agent probably should be gymnasium.spaces.box or gymnasium.spaces.discrete": (
+        lambda env: any(isinstance(env.action_space(agent), MultiDiscrete) for agent in env.possible_agents),
+        "PettingZoo 1.27 says so of every MultiDiscrete action space, its own games' too",
+    ),
+}
+"""Warnings that PettingZoo's tests may give: when, and why that is right."""
+
+
+def made(kind: str, name: str, **params):
+    return pettingzoo.make(kind, games.env_id(name), **params)
+
+
+CONFORMANCE = {
+    "parallel_api_test": lambda aec, parallel: parallel_api_test(parallel(), num_cycles=100),
+    "api_test": lambda aec, parallel: api_test(aec(), num_cycles=100),
+    "parallel_seed_test": lambda aec, parallel: parallel_seed_test(parallel, num_cycles=50),
+    "seed_test": lambda aec, parallel: seed_test(aec, num_cycles=50),
+    "state_test": lambda aec, parallel: state_test(aec(), parallel()),
+    "render_test": lambda aec, parallel: render_test(aec),
+}
+
+
+@pytest.mark.parametrize("check", CONFORMANCE)
+@pytest.mark.parametrize("name", games.GAMES)
+def test_pettingzoos_own_tests(name, check):
+    aec, parallel = partial(made, "aec", name), partial(made, "parallel", name)
+    with warnings.catch_warnings():
+        for message, (holds, _) in EXPECTED.items():
+            if holds(parallel()):
+                warnings.filterwarnings("ignore", message=message)
+        CONFORMANCE[check](aec, parallel)
+
+
+def sample(env) -> dict:
+    return {agent: env.action_space(agent).sample() for agent in env.agents}
+
+
+@pytest.mark.parametrize("name", games.GAMES)
+def test_spaces_are_the_same_objects_and_agents_leave_at_the_end(name):
+    env = games.parallel_env(name)
+    spaces = [(env.observation_space(a), env.action_space(a)) for a in env.possible_agents]
+    observations, infos = env.reset(seed=1)
+    assert env.agents == env.possible_agents == list(observations) == list(infos)
+    for _ in range(1001):
+        observations, rewards, terminations, truncations, infos = env.step(sample(env))
+        if any(terminations.values()):
+            break
+    assert env.agents == []
+    assert all(terminations.values())
+    assert not any(truncations.values())
+    for parts in (observations, rewards, terminations, truncations, infos):
+        assert list(parts) == env.possible_agents
+    for agent, (observation_space, action_space) in zip(env.possible_agents, spaces, strict=True):
+        assert env.observation_space(agent) is observation_space
+        assert env.action_space(agent) is action_space
+        assert observation_space.contains(observations[agent])
+
+
+def rollout(env, seed, steps: int = 5) -> list:
+    env.reset(seed=seed)
+    for agent in env.possible_agents:
+        env.action_space(agent).seed(0)
+    shown = [env.state()]
+    for _ in range(steps):
+        env.step(sample(env))
+        shown.append(env.state())
+    return shown
+
+
+def test_seeds_repeat_and_restarts_without_one_go_on():
+    env = games.parallel_env("bucket_brigade", scenario="deceptive_calm")
+    first, on, again = rollout(env, 3), rollout(env, None), rollout(env, 3)
+    np.testing.assert_array_equal(first, again)
+    assert (np.array(first) != np.array(on)).any()
+    np.testing.assert_array_equal(on, rollout(env, None))
+    other = games.parallel_env("bucket_brigade", scenario="deceptive_calm")
+    assert (np.array(rollout(other, None)) != np.array(rollout(env, None))).any()
+
+
+def test_both_faces_play_the_same_episode():
+    parallel, aec = games.parallel_env("bucket_brigade"), games.env("bucket_brigade")
+    observations, _ = parallel.reset(seed=5)
+    aec.reset(seed=5)
+    while parallel.agents:
+        actions = sample(parallel)
+        for agent in parallel.agents:
+            assert aec.agent_selection == agent
+            np.testing.assert_array_equal(aec.observe(agent), observations[agent])
+            aec.step(actions[agent])
+        observations, rewards, terminations, truncations, infos = parallel.step(actions)
+        assert (aec.rewards, aec.terminations, aec.truncations) == (rewards, terminations, truncations)
+        assert aec.infos == infos
+        np.testing.assert_array_equal(aec.state(), parallel.state())
+    for agent in parallel.possible_agents:
+        assert aec.agent_selection == agent
+        assert aec.last()[1:4] == (rewards[agent], True, False)
+        aec.step(None)
+    assert aec.agents == []
+    with pytest.raises(ResetNeeded, match="is over"):
+        aec.step(None)
+
+
+def test_terminated_and_truncated_are_kept_apart():
+    for env in (
+        games.parallel_env("bucket_brigade", max_nights=3),
+        made("parallel", "bucket_brigade", max_cycles=3),
+        games.parallel_env("normal_form", rounds=9, max_cycles=3),
+    ):
+        env.reset(seed=0)
+        ends = [env.step(sample(env))[2:4] for _ in range(3)]
+        assert not any(any(flags.values()) for flags in ends[1])
+        assert not any(ends[2][0].values())
+        assert all(ends[2][1].values())
+        assert env.agents == []
+
+
+def test_actions_outside_the_space_are_refused_by_name():
+    env = games.parallel_env("bucket_brigade")
+    env.reset(seed=0)
+    actions = sample(env)
+    for wrong in (np.array([10, 0, 0]), np.array([0.5, 0, 0]), np.array([1, 1]), None):
+        with pytest.raises(ValueError, match=r"agent_2 must act within MultiDiscrete\(\[10  2  2\]\), got"):
+            env.step(actions | {"agent_2": wrong})
+    with pytest.raises(ValueError, match="must be given for agent_0"):
+        env.step({"agent_0": actions["agent_0"]})
+    with pytest.raises(ValueError, match="must be given for agent_0"):
+        env.step(actions | {"nobody": actions["agent_0"]})
+    env.step(actions)  # nothing was played meanwhile
+    assert env.episode.cycles == 1
+    aec = games.env("rock_paper_scissors")
+    aec.reset(seed=0)
+    with pytest.raises(ValueError, match=r"player_0 must act within Discrete\(3\), got 3"):
+        aec.step(3)
+
+
+@pytest.mark.parametrize("face", [games.parallel_env, games.env])
+def test_nothing_works_before_reset(face):
+    env = face("rock_paper_scissors", render_mode="ansi")
+    for use in (lambda: env.step({"player_0": 0, "player_1": 0}), env.state, env.render):
+        with pytest.raises(ResetNeeded, match="call reset"):
+            use()
+    assert env.agents == []
+    env.close()
+
+
+def test_a_finished_episode_cannot_go_on():
+    env = games.parallel_env("rock_paper_scissors")
+    env.reset(seed=0)
+    env.step({"player_0": 0, "player_1": 1})
+    with pytest.raises(ResetNeeded, match="is over"):
+        env.step({"player_0": 0, "player_1": 1})
+
+
+def test_text_is_rendered_or_printed(capsys):
+    env = games.parallel_env("bucket_brigade", render_mode="ansi")
+    env.reset(seed=0)
+    assert env.render().startswith("night 0: ")
+    env = games.parallel_env("rock_paper_scissors", render_mode="human")
+    env.reset(seed=0)
+    env.step({"player_0": 0, "player_1": 1})
+    assert env.render() is None
+    assert "player_0: rock (-1), player_1: paper (+1)" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="render_mode"):
+        games.parallel_env("rock_paper_scissors", render_mode="rgb")
+    with pytest.raises(ValueError, match="max_cycles"):
+        games.parallel_env("rock_paper_scissors", max_cycles=0)
+
+
+def test_environments_can_be_pickled():
+    env = games.parallel_env("bucket_brigade")
+    env.reset(seed=0)
+    copy = pickle.loads(pickle.dumps(env))
+    actions = sample(env)
+    env.step(actions)
+    copy.step(actions)
+    np.testing.assert_array_equal(env.state(), copy.state())
+
+
+@dataclass(frozen=True)
+class TakingTurns(NormalForm):
+    """Players move in turn and only the first action is legal at first: what the faces do with turns and masks."""
+
+    rounds: int = 4
+
+    def legal(self, params, state, seat):
+        mask = np.ones((len(state.round), 2), bool)
+        mask[:, 1] = state.round > 0
+        return (mask & self.acting(params, state)[:, seat : seat + 1],)
+
+    def acting(self, params, state):
+        return np.arange(2)[None, :] == (state.round % 2)[:, None]
+
+
+def test_turns_and_masks():
+    aec = AECFace(TakingTurns(), "turns_v0")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*all zeros \\(no legal actions\\).*")
+        api_test(aec)
+    aec.reset(seed=0)
+    order, masks = [], []
+    for agent in aec.agent_iter():
+        _, _, terminated, _, info = aec.last()
+        order.append(agent)
+        masks.append(info["action_mask"].tolist())
+        aec.step(None if terminated else 0)
+    assert order == ["player_0", "player_1"] * 3
+    assert masks[:2] == [[1, 0], [1, 1]]
+    parallel = ParallelFace(TakingTurns(), "turns_v0")
+    _, infos = parallel.reset(seed=0)
+    assert [info["action_mask"].tolist() for info in infos.values()] == [[1, 0], [0, 0]]
+
+
+def test_masks_have_one_array_a_factor():
+    class Masked(BucketBrigade):
+        def legal(self, params, state, seat):
+            return tuple(np.ones((1, n), bool) for n in (10, 2, 2))
+
+    _, infos = ParallelFace(Masked(), "masked_v0").reset(seed=0)
+    mask = infos["agent_0"]["action_mask"]
+    assert [part.shape for part in mask] == [(10,), (2,), (2,)]
+    assert MultiDiscrete([10, 2, 2]).contains(MultiDiscrete([10, 2, 2]).sample(mask))

@@ -1,0 +1,127 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import games
+from games.bucket_brigade import BucketBrigade
+from games.game import Lanes
+from games.lanes import GameLanes, put_lanes, tree_leaves, tree_map
+from games.noise import Purpose
+from games.policies import Uniform
+
+B = 40
+
+
+def lanes_of(game=None, put=np.asarray, units=("a",), lanes=B, seed=0) -> GameLanes:
+    made = GameLanes(game or BucketBrigade("hard", rules="engine", max_nights=17), lanes, put=put)
+    made.reset(seed, *units)
+    return made
+
+
+def play_on(lanes: GameLanes, steps: int) -> list:
+    """Steps of uniform play: observations, outcome and final observation of seat 1, as NumPy arrays."""
+    players = [Uniform.of(space) for space in lanes.action_spaces]
+    shown = []
+    for _ in range(steps):
+        actions = tuple(
+            player.act(None, None, None, lanes.noise(Purpose.SEAT + seat, player.noise_size))[0]
+            for seat, player in enumerate(players)
+        )
+        seen = lanes.observe(1)
+        shown.append([np.asarray(part) for part in (seen, *lanes.step(actions), lanes.final_observations(1))])
+    return shown
+
+
+def assert_same(one: list, other: list, rows=slice(None)) -> None:
+    for a, b in zip(one, other, strict=True):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x[rows], y)
+
+
+@pytest.mark.parametrize("name", games.GAMES)
+def test_game_lanes_are_lanes(name):
+    lanes: Lanes = lanes_of(games.make(name))
+    assert lanes.alive.all()
+    assert lanes.acting.shape == (B, len(lanes.agents))
+    assert lanes.legal(0) is None
+
+
+def test_all_kinds_of_arrays_play_the_same_episodes(xp):
+    assert_same(play_on(lanes_of(), 40), play_on(lanes_of(put=xp.put), 40))
+
+
+def test_lanes_restart_as_their_episodes_end():
+    lanes = lanes_of()
+    shown = play_on(lanes, 60)
+    ends = 0
+    for (_, rewards, terminated, truncated, done, final), (seen, *_) in pairwise(shown):
+        assert rewards.shape == terminated.shape == truncated.shape == (B, 4)
+        np.testing.assert_array_equal(done, (terminated | truncated)[:, 0])
+        np.testing.assert_array_equal(seen[~done], final[~done])
+        assert (final[done, -1] == 1).all()  # the last night that was reached ...
+        assert (seen[done, -1] == 0).all()  # ... and the first of the next episode
+        ends += done.sum()
+    assert ends > B
+
+
+def test_a_restarted_lane_starts_with_the_init_noise_of_its_step():
+    game = BucketBrigade(max_nights=3)
+    lanes = lanes_of(game)
+    play_on(lanes, 3)
+    fresh = game.init(lanes.params, lanes.noise(Purpose.INIT, 10))
+    np.testing.assert_array_equal(lanes.observe(0), game.observe(lanes.params, fresh, 0))
+
+
+def test_units_side_by_side_play_what_they_play_alone():
+    together = play_on(lanes_of(units=("a", "b")), 30)
+    for block, unit in enumerate("ab"):
+        rows = slice(block * B // 2, (block + 1) * B // 2)
+        assert_same(together, play_on(lanes_of(units=(unit,), lanes=B // 2), 30), rows)
+
+
+def test_a_state_dict_goes_on_where_it_was_taken(xp):
+    lanes = lanes_of(put=xp.put)
+    play_on(lanes, 20)
+    state = lanes.state_dict()
+    rest = play_on(lanes, 20)
+    again = lanes_of(put=xp.put, seed=7)
+    again.load_state_dict(state)
+    assert_same(rest, play_on(again, 20))
+
+
+def test_every_lane_may_play_a_cell_of_its_own():
+    game = BucketBrigade("minimal_specialization")
+    kappa = np.repeat([0.1, 0.9], B // 2)
+    sweep = GameLanes(game, B, game.params(kappa=kappa))
+    sweep.reset(0, "a")
+    shown = play_on(sweep, 30)
+    for cell, rows in ((0.1, slice(0, B // 2)), (0.9, slice(B // 2, B))):
+        alone = GameLanes(game, B, game.params(kappa=cell))
+        alone.reset(0, "a")
+        for a, b in zip(shown, play_on(alone, 30), strict=True):
+            for x, y in zip(a, b, strict=True):
+                np.testing.assert_array_equal(x[rows], y[rows])
+
+
+def test_mistakes_are_refused():
+    with pytest.raises(ValueError, match="at least one episode"):
+        GameLanes(BucketBrigade(), 0)
+    with pytest.raises(ValueError, match=r"\[1 or 40, \.\.\.\]"):
+        GameLanes(BucketBrigade(), B, BucketBrigade().params(kappa=[0.1, 0.2, 0.3]))
+    with pytest.raises(ValueError, match="equal blocks"):
+        lanes_of(units=("a", "b", "c"))
+
+
+def test_trees_keep_their_kind():
+    state = lanes_of()._state
+    doubled = tree_map(lambda leaf: leaf + leaf, state)
+    assert type(doubled) is type(state)
+    assert len(tree_leaves((None, (state, None)))) == len(state)
+
+
+def test_put_lanes_writes_a_copy(xp):
+    old, new = xp.put(np.zeros((3, 2))), xp.put(np.ones((3, 2)))
+    merged = put_lanes(xp.put(np.array([True, False, True])), new, old)
+    assert np.asarray(merged).tolist() == [[1, 1], [0, 0], [1, 1]]
+    assert np.asarray(old).sum() == 0

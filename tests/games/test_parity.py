@@ -1,0 +1,41 @@
+"""Published values of Bucket Brigade, reproduced with fresh episodes."""
+
+import pytest
+
+from games.bucket_brigade import SCENARIOS
+from games.bucket_brigade.parity import PUBLISHED, UNITS, Comparison, compare, main
+
+LONG = [quantity for quantity in PUBLISHED if quantity["rules"] == "engine" and quantity["max_nights"] > 100]
+SHORT = [quantity for quantity in PUBLISHED if quantity not in LONG]
+
+
+def agrees(quantity: dict, episodes: int) -> None:
+    row = compare(quantity, episodes, seed=0)
+    assert row.ok, f"published {quantity['published']} ± {quantity['se']}, measured {row.measured} ± {row.se}"
+
+
+@pytest.mark.parametrize("quantity", SHORT, ids=lambda quantity: quantity["quantity"])
+def test_published_values(quantity):
+    agrees(quantity, episodes=2000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantity", LONG, ids=lambda quantity: quantity["quantity"])
+def test_values_of_the_engine_rules_without_a_cap(quantity):
+    agrees(quantity, episodes=2000)
+
+
+def test_every_scenario_has_a_value_and_every_value_a_source():
+    assert {quantity["scenario"] for quantity in PUBLISHED} == set(SCENARIOS)
+    assert all(quantity["source"] and quantity["se"] > 0 and quantity["unit"] in UNITS for quantity in PUBLISHED)
+    assert len({quantity["quantity"] for quantity in PUBLISHED}) == len(PUBLISHED)
+
+
+def test_the_command_reports_and_fails_where_a_value_disagrees(capsys, monkeypatch):
+    assert main(episodes=200, only="random easy") == 0
+    assert "2 values, 0 beyond" in capsys.readouterr().out
+    wrong = PUBLISHED[0] | {"published": 0.0}
+    assert not Comparison(wrong, 250.0, 1.0).ok
+    monkeypatch.setattr("games.bucket_brigade.parity.PUBLISHED", [wrong])
+    assert main(episodes=200) == 1
+    assert "NO" in capsys.readouterr().out

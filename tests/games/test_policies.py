@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from gymnasium.spaces import Discrete, MultiDiscrete
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from games.game import factors
+from games.policies import Uniform, draw
+
+N = 20_000
+SEEN = np.zeros((N, 1), np.float32)
+
+
+def test_uniform_actions_are_uniform(xp):
+    player = Uniform.of(MultiDiscrete([3, 2]))
+    noise = np.random.default_rng(0).random((N, 2), np.float32)
+    actions = np.asarray(player.act(xp.put(SEEN), None, None, xp.put(noise))[0])
+    counts = np.zeros((3, 2))
+    np.add.at(counts, tuple(actions.T), 1)
+    assert (np.abs(counts / N - 1 / 6) < 4 * np.sqrt(5 / 36 / N)).all()
+    assert Uniform.of(Discrete(4)).act(SEEN, None, None, noise[:, :1])[0].shape == (N,)
+
+
+def test_uniform_stays_in_range_at_the_edges(xp):
+    largest = np.array([[1 - 2**-24], [0.0]], np.float32)
+    for n in (2, 3, 10, 1000):
+        actions = Uniform.of(Discrete(n)).act(xp.put(SEEN[:2]), None, None, xp.put(largest))[0]
+        assert np.asarray(actions).tolist() == [n - 1, 0]
+
+
+def test_uniform_plays_legal_actions_only(xp):
+    legal = np.array([[True, False, True], [False, True, False], [False, False, False]])
+    legal = np.repeat(legal, N // 4, axis=0)
+    noise = np.random.default_rng(0).random((len(legal), 1), np.float32)
+    player = Uniform.of(Discrete(3))
+    actions, _ = player.act(xp.put(SEEN[: len(legal)]), (xp.put(legal),), None, xp.put(noise))
+    rows = np.asarray(actions).reshape(3, -1)
+    assert [set(row.tolist()) for row in rows] == [{0, 2}, {1}, {0, 1, 2}]
+    assert abs((rows[0] == 2).mean() - 0.5) < 0.03
+
+
+@given(
+    arrays(np.float32, (5, 4), elements=st.sampled_from([0.0, 0.1, 0.5, 2.0])),
+    arrays(np.float32, 5, elements=st.sampled_from([0.0, 0.3, 0.999, float(np.float32(1) - 2**-24)])),
+)
+def test_choices_of_probability_zero_are_never_drawn(weights, noise):
+    weights[:, 2] += weights.sum(axis=1) == 0
+    chosen = draw(weights, noise)
+    assert (weights[np.arange(5), chosen] > 0).all()
+
+
+def test_draws_follow_their_probabilities(xp):
+    probabilities = np.tile(np.array([0.2, 0.0, 0.5, 0.3], np.float32), (N, 1))
+    noise = np.random.default_rng(0).random(N, np.float32)
+    share = np.bincount(np.asarray(draw(xp.put(probabilities), xp.put(noise))), minlength=4) / N
+    np.testing.assert_allclose(share, probabilities[0], atol=0.015)
+
+
+def test_factors_of_other_spaces_are_refused():
+    assert factors(Discrete(3)) == (3,)
+    assert factors(MultiDiscrete([3, 2])) == (3, 2)
+    with pytest.raises(ValueError, match="Discrete or a flat MultiDiscrete"):
+        factors(MultiDiscrete([[2, 2], [2, 2]]))

@@ -1,0 +1,42 @@
+import subprocess
+import sys
+
+import pettingzoo
+import pytest
+
+import games
+from games.bucket_brigade import BucketBrigade
+from games.game import Game
+from games.spelling import unknown
+
+
+@pytest.mark.parametrize("name", games.GAMES)
+def test_every_game_is_made_by_name_and_known_to_pettingzoo(name):
+    assert isinstance(games.make(name), Game)
+    assert str(games.parallel_env(name)) == str(games.env(name)) == f"{name}_v0"
+    assert isinstance(pettingzoo.make("parallel", games.env_id(name)), pettingzoo.ParallelEnv)
+    assert isinstance(pettingzoo.make("aec", games.env_id(name)), pettingzoo.AECEnv)
+
+
+def test_parameters_reach_the_game():
+    assert games.make("bucket_brigade", scenario="hard", kappa=0.7) == BucketBrigade("hard", kappa=0.7)
+    env = pettingzoo.make("parallel", "counterplay/bucket-brigade-v0", scenario="v2_minimal")
+    assert env.action_space("agent_3").nvec.tolist() == [2, 2, 2]
+
+
+def test_unknown_names_suggest_near_ones():
+    with pytest.raises(ValueError, match="unknown game 'bucket_brigad'; did you mean 'bucket_brigade'"):
+        games.make("bucket_brigad")
+    with pytest.raises(ValueError, match="unknown parameter of bucket_brigade 'scenaro'; did you mean 'scenario'"):
+        games.parallel_env("bucket_brigade", scenaro="hard")
+    with pytest.raises(ValueError, match="did you mean 'rounds'"):
+        games.env("matching_pennies", round=3)
+    assert str(unknown("thing", "zzz", ["b", "a"])) == "unknown thing 'zzz'; known: a, b"
+
+
+def test_games_needs_neither_torch_nor_our_other_packages():
+    ours = ["torch", "counterplay", "experiments", "analysis", "marl", "metasolvers"]
+    modules = "games, games.play, games.versus, games.bucket_brigade.parity"
+    code = f"import sys, {modules}; print([name for name in {ours} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

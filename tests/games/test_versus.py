@@ -1,0 +1,169 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from array_api_compat import array_namespace
+
+from games.bucket_brigade import BucketBrigade
+from games.bucket_brigade.scripted import policy
+from games.lanes import GameLanes
+from games.noise import Purpose
+from games.normal_form import NormalForm, matching_pennies, rock_paper_scissors
+from games.play import play_mixture
+from games.policies import Uniform
+from games.versus import Cast, Versus
+
+B = 4000
+
+
+@dataclass(frozen=True)
+class Always:
+    """Always the same action of a Discrete space."""
+
+    choice: int
+    noise_size: int = 0
+
+    def start(self, lanes):
+        return None
+
+    def act(self, observation, legal, memory, noise):
+        xp = array_namespace(observation)
+        return xp.astype(observation[:, 0] * 0, xp.int64) + self.choice, None
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Remembers how often it acted in this episode, and plays that number modulo 2."""
+
+    noise_size: int = 0
+
+    def start(self, lanes):
+        return (np.zeros(lanes, np.int64),)
+
+    def act(self, observation, legal, memory, noise):
+        return memory[0] % 2, (memory[0] + 1,)
+
+
+CORRELATED = np.array([[[0.5, 0.0], [0.0, 0.1]], [[0.1, 0.0], [0.0, 0.3]]])  # players 1 and 2 always agree
+PURE = [[Always(0), Always(1)]] * 3
+
+
+def test_casting_frequencies_are_those_of_a_correlated_sigma():
+    lanes = GameLanes(matching_pennies(3), B)
+    lanes.reset(0)
+    cast = Cast(lanes, PURE, CORRELATED, (1, 2))
+    cast.start()
+    counts = np.zeros((2, 2))
+    for _ in range(10):
+        actions = cast.act()
+        assert set(actions) == {1, 2}
+        np.add.at(counts, (actions[1], actions[2]), 1)
+        outcome = lanes.step((np.zeros(B, np.int64), actions[1], actions[2]))
+        cast.recast(outcome.done)
+    expected = CORRELATED.sum(axis=0)
+    assert counts[0, 1] == counts[1, 0] == 0
+    error = np.sqrt(expected * (1 - expected) / (10 * B))
+    assert (np.abs(counts / (10 * B) - expected) <= 4 * error).all()
+
+
+def test_play_mixture_pays_what_sigma_expects():
+    game = rock_paper_scissors()
+    sigma = np.array([[0.0, 0.6, 0.0], [0.0, 0.0, 0.0], [0.4, 0.0, 0.0]])
+    populations = [[Always(choice) for choice in range(3)]] * 2
+    played = play_mixture(game, populations, sigma, B, 0, "mixture")
+    assert (played.returns == [-1.0, 1.0]).all()
+    assert (played.lengths == 1).all()
+
+
+def test_a_learner_sees_its_own_columns():
+    game = NormalForm(np.arange(16).reshape(2, 2, 4)[:, :, :3], rounds=2)
+    lanes = GameLanes(game, B)
+    versus = Versus(lanes, [[Always(0), Always(1)], [Always(0), Always(1), Always(2)]], np.full((2, 3), 1 / 6), [1])
+    versus.reset(3, "unit")
+    assert versus.agents == ("player_1",)
+    assert [space.n for space in versus.action_spaces] == [3]
+    assert versus.acting.shape == versus.alive.shape == (B, 1)
+    row = versus.cast.profile[:, 0].copy()
+    outcome = versus.step((np.full(B, 2),))
+    assert outcome.rewards.shape == outcome.terminated.shape == outcome.truncated.shape == (B, 1)
+    np.testing.assert_array_equal(outcome.rewards[:, 0], game.payoffs[1][row, 2])
+    np.testing.assert_array_equal(versus.observe(0), lanes.observe(1))
+    np.testing.assert_array_equal(versus.final_observations(0), lanes.final_observations(1))
+    np.testing.assert_array_equal(versus.cast.profile[:, 0], row)  # the episode goes on with the same cast
+    np.testing.assert_array_equal(versus.noise(Purpose.SEAT, 2), lanes.noise(Purpose.SEAT + 1, 2))
+    assert versus.step((np.full(B, 0),)).done.all()
+    assert (versus.cast.profile[:, 0] != row).any()
+
+
+def test_memories_start_afresh_where_an_episode_ended():
+    game = NormalForm(rounds=3)
+    lanes = GameLanes(game, 5)
+    versus = Versus(lanes, [[Always(0)], [Counter()]], np.ones((1, 1)), [0])
+    versus.reset(0)
+    seen = []
+    for _ in range(9):
+        versus.step((np.zeros(5, np.int64),))
+        seen.append(versus.final_observations(0)[:, 2:4].argmax(axis=1).tolist())
+    assert seen == [[0] * 5, [1] * 5, [0] * 5] * 3
+
+
+def test_a_mixed_cast_remembers_lane_by_lane():
+    lanes = GameLanes(NormalForm(rounds=4), B)
+    cast = Cast(lanes, [[Counter(), Always(0)], [Always(0)]], np.array([[0.5], [0.5]]), [0])
+    lanes.reset(0)
+    cast.start()
+    counts = cast.profile[:, 0] == 0
+    assert 0.4 < counts.mean() < 0.6
+    for step in range(4):
+        np.testing.assert_array_equal(cast.act()[0], np.where(counts, step % 2, 0))
+
+
+def versus_of(seed: int, put=np.asarray) -> Versus:
+    game = BucketBrigade("hard")
+    names = ["uniform", "specialist", "genome liar"]
+    population = [policy(name, game) for name in names]
+    sigma = np.random.default_rng(0).dirichlet(np.ones(3**4)).reshape((3,) * 4)
+    versus = Versus(GameLanes(game, 30, put=put), [population] * 4, sigma, [2])
+    versus.reset(seed, "a")
+    return versus
+
+
+def play_on(versus: Versus, steps: int) -> list:
+    player = Uniform.of(versus.action_spaces[0])
+    shown = []
+    for _ in range(steps):
+        action, _ = player.act(versus.observe(0), None, None, versus.noise(Purpose.SEAT, 3))
+        shown.append([np.asarray(part) for part in (*versus.step((action,)), versus.observe(0))])
+    return shown
+
+
+def test_a_state_dict_goes_on_where_it_was_taken(xp):
+    versus = versus_of(0, xp.put)
+    play_on(versus, 20)
+    state = versus.state_dict()
+    rest = play_on(versus, 20)
+    again = versus_of(5, xp.put)
+    again.load_state_dict(state)
+    for a, b in zip(rest, play_on(again, 20), strict=True):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_all_kinds_of_arrays_play_the_same(xp):
+    for a, b in zip(play_on(versus_of(0), 20), play_on(versus_of(0, xp.put), 20), strict=True):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "message"),
+    [
+        (np.ones((2, 2)) / 4, "one axis entry per policy"),
+        (np.ones((2, 2, 2)), "sum to 1"),
+        (np.full((2, 2, 2), np.nan), "entries >= 0"),
+        (CORRELATED - 0.1 * np.eye(2)[:, :, None] + 0.1 * np.eye(2)[::-1][:, :, None], "entries >= 0"),
+    ],
+)
+def test_what_is_no_distribution_is_refused(sigma, message):
+    with pytest.raises(ValueError, match=message):
+        Cast(GameLanes(matching_pennies(3), 2), PURE, sigma, (0,))

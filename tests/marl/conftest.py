@@ -1,0 +1,5 @@
+"""Small products gain nothing from threads, and several test runs may share few cores."""
+
+import torch
+
+torch.set_num_threads(1)
