@@ -102,8 +102,9 @@ def learning_curves(run: Run) -> Figure | None:
     figure.supylabel("return per episode", fontsize=9)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False, fontsize=7)
-    reward = "the team's reward" if run.config["ppo"].get("reward") == "team" else "its own reward"
-    figure.suptitle(f"Best responses in training, each on {reward} (shaded: 95 %)", fontsize=10)
+    reward = "the team's reward" if run.config["reward"] == "team" else "its own reward"
+    shaded = " (shaded: 95 %)" if "standard_error" in rows[0] else ""
+    figure.suptitle(f"Best responses in training, each on {reward}{shaded}", fontsize=10)
     return figure
 
 
@@ -207,11 +208,12 @@ def _save(figure: Figure, file: Path) -> None:
     os.replace(temporary, file)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; 0, or 2 after a message where there is nothing to draw."""
     parser = argparse.ArgumentParser(prog="python -m analysis.figures", description="Draw the figures of a run again.")
     parser.add_argument("run", type=Path, help="run folder, e.g. runs/rest_trap-0")
     try:
-        for file in draw(parser.parse_args().run):
+        for file in draw(parser.parse_args(arguments).run):
             print(file)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -38,7 +38,7 @@ def load_run(path: Path) -> Run:
         raise ValueError(f"{path} has no finished iteration yet: wait for the first, or resume the run")
     try:
         config = json.loads((path / "run.json").read_text())["config"]
-        lines = [line for folder in folders for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        lines = (path / "metrics.jsonl").read_text().splitlines()
         return Run(path, config, [_iteration(folder) for folder in folders], [json.loads(line) for line in lines])
     except (OSError, KeyError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error

@@ -1,31 +1,53 @@
 """What is measured of every iteration of PSRO, as rows of metrics.jsonl."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from games.game import Game
-from marl.population import Estimate, PayoffTable, Value, mixture_value, restricted_gap
+from games.game import Game, Policy
+from marl.population import Estimate, Value, full_gap, mixture_value
 from marl.psro import Snapshot
 
 Rows = list[dict[str, Any]]
 EPISODE, NIGHT = "return per episode", "return per night"
 
 
-def measure(game: Game, snapshot: Snapshot, before: np.ndarray | None, episodes: int, seed: int) -> Rows:
-    """Rows of one iteration; `before` is the meta-strategy its best responses were trained against."""
+def measure(game: Game, snapshot: Snapshot, before: Snapshot | None, episodes: int, seed: int) -> Rows:
+    """Rows of one iteration, whose best responses were trained against the meta-strategy of `before`.
+
+    Gaps are scored on `episodes` fresh episodes a strategy: on those of the payoff table, from which sigma was solved,
+    sigma looks better than it is.
+    """
     iteration = snapshot.iteration
+    nobody: list[list[Policy]] = [[] for _ in snapshot.populations]
     value = mixture_value(game, snapshot.populations, snapshot.sigma, episodes, seed, f"meta/{iteration}")
+    restricted = full_gap(
+        game, snapshot.populations, snapshot.sigma, nobody, episodes, seed, f"restricted/{iteration}"
+    ).total
     rows = [
         count("policies_per_player", len(snapshot.populations[0]), iteration),
         count("profiles", snapshot.sigma.size, iteration),
-        metric("restricted_gap", restricted_gap(snapshot.payoffs, snapshot.sigma), EPISODE, iteration),
+        metric("restricted_gap", restricted._replace(kind="estimate"), EPISODE, iteration),
         *play_rows(value, iteration),
     ]
     if before is not None:
-        rows.append(metric("full_gap", gap_before(snapshot.payoffs, before), EPISODE, iteration - 1))
+        responses = [[population[-1]] for population in snapshot.populations]
+        rows += gap_rows(game, before, responses, episodes, seed, f"full/{before.iteration}")
     return rows
+
+
+def gap_rows(
+    game: Game, snapshot: Snapshot, responses: Sequence[Sequence[Policy]], episodes: int, seed: int, unit: str
+) -> Rows:
+    """Lower bound on the full game's gap of a meta-strategy, from best responses trained against it."""
+    gap = full_gap(game, snapshot.populations, snapshot.sigma, responses, episodes, seed, unit)
+    return [
+        metric("full_gap", gap.total, EPISODE, snapshot.iteration),
+        *(
+            metric("full_gain", gain, EPISODE, snapshot.iteration, player=player)
+            for player, gain in enumerate(gap.gains)
+        ),
+    ]
 
 
 def play_rows(value: Value, iteration: int) -> Rows:
@@ -42,17 +64,6 @@ def play_rows(value: Value, iteration: int) -> Rows:
             for player, (mean, error) in enumerate(players)
         ),
     ]
-
-
-def gap_before(table: PayoffTable, before: np.ndarray) -> Estimate:
-    """Lower bound on the full game's gap of a meta-strategy `before`, from the policies found since.
-
-    They were trained to gain most against it, and the table has what they do gain: no episode more is needed. It is a
-    lower bound in expectation, because better deviations may exist.
-    """
-    padded = np.zeros(table.episodes.shape[1:])
-    padded[tuple(slice(0, k) for k in before.shape)] = before
-    return restricted_gap(table, padded)._replace(kind="lower bound")
 
 
 def learning_rows(curves: list[list[dict[str, float]]], iteration: int) -> Rows:

@@ -5,42 +5,31 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from analysis.figures import draw
-from experiments.measures import EPISODE, Rows, learning_rows, measure, metric
+from experiments.measures import Rows, gap_rows, learning_rows, measure
 from experiments.report import cells, report
 from experiments.run import RunFolder, changed_versions, to_lines
 from experiments.stop import Stop
 from experiments.terminal import Display, Forecast, Stopwatch, display
 from experiments.tracker import Tracker, trackers
-from games.game import Game, Policy
+from games.game import Policy
 from games.versus import Populations
 from marl.atomic import verify, whole_folder, write_atomic
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, save_snapshot, snapshot_path
 from marl.oracles.ppo import PPO
-from marl.population import PayoffTable, evaluate, full_gap
+from marl.population import PayoffTable, evaluate
 from marl.psro import Snapshot, best_response, psro
-from metasolvers import MetaSolver
 
 if TYPE_CHECKING:
-    from experiments.psro_bucket_brigade import Config
+    from experiments.psro_bucket_brigade import Plan
 
 
-class Plan(NamedTuple):
-    """The checked parts of a run."""
-
-    config: "Config"
-    game: Game
-    initial: Policy
-    solver: MetaSolver
-    device: str
-
-
-def solve(plan: Plan, run: RunFolder, stop: Stop) -> None:
+def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
     """Do what is left of a run; at the end draw its figures and say what was measured.
 
     Raises BrokenCheckpoint where the folder is not as a run left it, before anything is trained.
@@ -62,7 +51,7 @@ def solve(plan: Plan, run: RunFolder, stop: Stop) -> None:
 class Session:
     """One process's share of a run."""
 
-    def __init__(self, plan: Plan, run: RunFolder, stop: Stop, show: Display):
+    def __init__(self, plan: "Plan", run: RunFolder, stop: Stop, show: Display):
         self.plan, self.config, self.run, self.stop, self.show = plan, plan.config, run, stop, show
         self.players = range(len(plan.game.agents))
         self.store, self.folder = PolicyStore(run.path / "policies"), run.path / "snapshots"
@@ -150,10 +139,9 @@ class Session:
 
     def finish(self, snapshot: Snapshot) -> None:
         """Measure an iteration, save it, and show it."""
-        self.show.working("playing the meta-strategy")
+        self.show.working("playing the meta-strategy, and deviations from it")
         config, iteration = self.config, snapshot.iteration
-        before = None if self.latest is None else self.latest.sigma
-        rows = measure(self.plan.game, snapshot, before, config.gap_episodes, config.seed)
+        rows = measure(self.plan.game, snapshot, self.latest, config.gap_episodes, config.seed)
         if iteration:
             curves = [self.store.load(f"train/{iteration}/{player}").curve for player in self.players]
             rows += learning_rows(curves, iteration)
@@ -192,24 +180,14 @@ class Session:
             for player in self.players
         ]
         self.show.working("scoring deviations from the meta-strategy")
-        gap = full_gap(
-            self.plan.game, snapshot.populations, snapshot.sigma, responses, config.gap_episodes, config.seed, unit
-        )
-        gains = [
-            metric("full_gain", gain, EPISODE, snapshot.iteration, player=player)
-            for player, gain in enumerate(gap.gains)
-        ]
-        return [metric("full_gap", gap.total, EPISODE, snapshot.iteration), *gains]
+        return gap_rows(self.plan.game, snapshot, responses, config.gap_episodes, config.seed, unit)
 
     def _publish(self, rows: Rows) -> None:
         self.rows += rows
         for tracker in self.trackers:
             tracker.write(rows)
-        self.show.row(cells(rows) | {"steps/s": self._speed(), "time left": str(self.forecast)})
-
-    def _speed(self) -> str:
         speed = self.forecast.speed("steps")
-        return f"{speed:,.0f}" if speed else ""
+        self.show.row(cells(rows) | ({"steps/s": f"{speed:,.0f}", "time left": str(self.forecast)} if speed else {}))
 
     def _work(self, done: int) -> tuple[int, int]:
         """Training steps and profiles that are left after `done` iterations, the first of which only evaluates."""

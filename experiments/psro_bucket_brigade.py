@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if __name__ == "__main__":  # run as a file, only this folder is on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -22,8 +22,9 @@ from marl.oracles.ppo import PPO
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
-    from experiments.psro import Plan
     from experiments.run import RunFolder
+    from games.game import Game, Policy
+    from metasolvers import MetaSolver
 
 COMMAND = "python experiments/psro_bucket_brigade.py"
 PLACEMENT = ("name", "run_dir", "resume", "smoke")  # where and how, not what: no part of a run's configuration
@@ -57,15 +58,15 @@ class Config:
     population_size: int = 50
     """Individuals per population of alpha_rank."""
     episodes: int = 256
-    """Episodes per joint profile of policies; even, since gaps select on one half and score on the other."""
+    """Episodes per joint profile of policies; even, since the table keeps two halves apart."""
     reward: Literal["own", "team"] = "own"
     """What best responses maximise: the player's own return, or the sum over all players."""
     ppo: PPO = field(default_factory=lambda: PPO(steps=500_000, num_lanes=1024))
     """How best responses are trained."""
     gap_steps: int = 500_000
     """Training steps of one last best response per player, which bound the final gap from below; 0 does without."""
-    gap_episodes: int = 4096
-    """Episodes of each strategy compared for that gap, and of the meta-strategy's play in every iteration."""
+    gap_episodes: int = 2048
+    """Fresh episodes of each strategy that a gap compares, and of the meta-strategy's play in every iteration."""
     seed: int = 0
     """Equal seeds give equal runs, bit for bit on one kind of CPU."""
     device: str = "cpu"
@@ -87,6 +88,8 @@ class Config:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.episodes < 4 or self.episodes % 2:
             raise ValueError(f"episodes must be even and at least 4, got {self.episodes}")
+        if self.name is not None and self.name != Path(self.name).name:
+            raise ValueError(f"name must be one folder's name, got {self.name!r}: use --run-dir for a path")
         if self.gap_steps != 0 and self.gap_steps < self.ppo.batch:
             raise ValueError(f"gap_steps must be 0 or at least one rollout ({self.ppo.batch}), got {self.gap_steps}")
 
@@ -127,10 +130,20 @@ class Early:
     smoke: bool = False
 
 
+class Plan(NamedTuple):
+    """A run's parts, checked."""
+
+    config: Config
+    game: "Game"
+    initial: "Policy"
+    solver: "MetaSolver"
+    device: str
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code (see `experiments.stop.guarded`)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    advice = ["nothing was started yet"]
+    advice = ["nothing is lost; run the same command again"]
 
     def work(stop: Stop) -> None:
         config = parse(given)
@@ -165,17 +178,19 @@ def began_as(folder: Path, placed: Config) -> Config:
         raise ValueError(f"{folder} was written by another version of this command ({error}): use that one") from None
 
 
-def planned(config: Config) -> "Plan":
+def planned(config: Config) -> Plan:
     """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
     import numpy as np
 
-    from experiments.psro import Plan
     from games.bucket_brigade import BucketBrigade
     from games.bucket_brigade.scripted import policy
     from metasolvers import meta_solver
 
     game = BucketBrigade(config.scenario, config.rules, config.max_nights)
-    initial = policy(config.initial, game)
+    try:
+        initial = policy(config.initial, game)
+    except TypeError as error:
+        raise ValueError(f"{config.initial!r} is a family of policies ({error}): name one of them") from None
     solver, options = meta_solver(config.meta_solver), ("alpha", "population_size")
     known = {name: getattr(config, name) for name in options if name in signature(solver).parameters}
     solver = partial(solver, **known)

@@ -40,7 +40,8 @@ def report(run: RunFolder, config: "Config", rows: Rows, figures: int) -> list[s
     known = {name: row for name, row in measured.items() if row is not None}
     run.write_json("summary.json", {"iteration": last, "measured": known})
     return [
-        f"PSRO with {config.meta_solver} on {config.scenario} ({config.rules} rules): iteration {last}, seed {config.seed}",
+        f"PSRO with {config.meta_solver} on {config.scenario} ({config.rules} rules), seed {config.seed}, "
+        f"after {last} iterations:",
         *(f"  {name:<30}{shown(row):<26}{_how(row, config)}" for name, row in known.items()),
         *_unbounded(known),
         f"in {run.path}: run.json, metrics.jsonl, summary.json, policies, snapshots, {figures} figures",
@@ -52,11 +53,9 @@ def report(run: RunFolder, config: "Config", rows: Rows, figures: int) -> list[s
 
 def _how(row: dict[str, Any], config: "Config") -> str:
     how = KINDS[row["kind"]]
-    if row["metric"] == "restricted_gap":
-        return f"{how}; best deviations chosen on one half of the episodes, scored on the other"
     if row["metric"] == "full_gap":
-        return f"{how}; a best response of {config.gap_steps:,} steps per player"
-    return how if row["kind"] == "exact" else f"{how}; {config.gap_episodes:,} episodes"
+        how += f"; best responses of {config.gap_steps:,} steps"
+    return how if row["kind"] == "exact" else f"{how}; {config.gap_episodes:,} episodes a strategy"
 
 
 def _unbounded(known: dict[str, Any]) -> list[str]:

@@ -50,19 +50,22 @@ class RunFolder:
 
 def create(path: Path, config: dict, resume: str) -> RunFolder:
     """Make a new run folder. Raises ValueError where there is one already (`resume` is the command to go on with it),
-    or too little room on the disk; OSError where the system refuses.
+    too little room on the disk, or a path that cannot be written to.
     """
     if path.is_dir() and any(path.iterdir()):
         if (path / RUN).exists():
             raise ValueError(f"{path} already holds a run; to go on with it: {resume}; or choose another --name")
         raise ValueError(f"{path} is neither empty nor a run: choose another --run-dir")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(path.parent).free
-    if free < ROOM:
-        raise ValueError(f"{path.parent} has {free / 2**20:.0f} MiB free, a run needs {ROOM / 2**20:.0f} MiB")
-    with whole_folder(path) as folder:
-        write_atomic(folder / RUN, to_json({"config": config, **provenance()}))
-    return RunFolder(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(path.parent).free
+        if free < ROOM:
+            raise ValueError(f"{path.parent} has {free / 2**20:.0f} MiB free, a run needs {ROOM / 2**20:.0f} MiB")
+        with whole_folder(path) as folder:
+            write_atomic(folder / RUN, to_json({"config": config, **provenance()}))
+        return RunFolder(path)
+    except OSError as error:
+        raise ValueError(f"cannot make the run folder {path}: {error}; choose another --run-dir") from error
 
 
 def read_settings(path: Path) -> dict:

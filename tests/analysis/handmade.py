@@ -9,7 +9,7 @@ import numpy as np
 def write_run(path: Path, players: int = 4, iterations: int = 4, seed: int = 0) -> Path:
     """A finished run of `iterations` iterations with made-up numbers, one policy a player and iteration."""
     rng = np.random.default_rng(seed)
-    config = {"meta_solver": "alpha_rank", "alpha": 5.0, "population_size": 50, "ppo": {"reward": "own"}}
+    config = {"meta_solver": "alpha_rank", "alpha": 5.0, "population_size": 50, "reward": "own"}
     path.mkdir(parents=True)
     (path / "run.json").write_text(json.dumps({"config": config}))
     payoffs = 1300 + 60 * rng.standard_normal((players, *(iterations + 1,) * players))
@@ -20,8 +20,8 @@ def write_run(path: Path, players: int = 4, iterations: int = 4, seed: int = 0) 
         mean = payoffs[(slice(None), *(slice(0, k) for k in shape))]
         sigma = rng.dirichlet(np.full(np.prod(shape), 0.05)).reshape(shape)
         np.savez(folder / "payoffs.npz", mean=mean, standard_error=np.full_like(mean, 3.2), sigma=sigma)
-        rows = _metrics(rng, iteration, players)
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        with open(path / "metrics.jsonl", "a") as file:
+            file.writelines(json.dumps(row) + "\n" for row in _metrics(rng, iteration, players))
     return path
 
 
