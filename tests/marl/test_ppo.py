@@ -91,7 +91,7 @@ def test_rewards_may_be_of_any_size(scale):
     assert first_row(QUICK.train(lanes, [0], 0)[0], 5)[0] > 0.9
 
 
-def brigade_mixture(num_lanes):
+def brigade_mixture(num_lanes, put=np.asarray):
     """Bucket Brigade as seat 1 sees it; the others play one of two joint profiles."""
     game = games.make("bucket_brigade")
     spaces = game.action_spaces
@@ -99,7 +99,7 @@ def brigade_mixture(num_lanes):
     populations = [[Uniform.of(space), neural] for space in spaces]
     sigma = np.zeros((2,) * 4)
     sigma[0, 0, 0, 0] = sigma[1, 0, 1, 1] = 0.5
-    return Versus(GameLanes(game, num_lanes), populations, sigma, [1])
+    return Versus(GameLanes(game, num_lanes, put=put), populations, sigma, [1])
 
 
 SHORT = PPO(steps=4 * 64 * 8, num_lanes=64, horizon=8, epochs=2, minibatches=2)
@@ -134,6 +134,27 @@ def test_equal_seeds_train_equal_policies_and_snapshots_stay():
     assert all(map(torch.equal, weights(first), weights(second)))
     assert not all(map(torch.equal, weights(first), weights(other)))
     assert all(map(torch.equal, before, [part for layer in snapshot.layers for part in layer]))
+
+
+def test_lanes_of_tensors_train_the_same_policy():
+    learners = [SHORT.learner(brigade_mixture(64, put), [1], 3) for put in (np.asarray, torch.as_tensor)]
+    told = [learner.update() for learner in learners]
+    np.testing.assert_equal(told[0], told[1])
+    assert all(map(torch.equal, weights(learners[0]), weights(learners[1])))
+
+
+@pytest.mark.gpu
+def test_lanes_and_learner_may_live_on_cuda():
+    def on_cuda(array):
+        return torch.as_tensor(array, device="cuda")
+
+    game = games.make("bucket_brigade")
+    populations = [[Uniform.of(space)] for space in game.action_spaces]
+    lanes = Versus(GameLanes(game, 64, put=on_cuda), populations, np.ones((1,) * 4), [1])
+    learner = SHORT.learner(lanes, [1], 3, device="cuda")
+    told = [learner.update() for _ in range(2)]
+    assert all(np.isfinite(told[1][name]) for name in ("value_loss", "entropy", "grad_norm"))
+    assert learner.policies[1].device.type == "cuda"
 
 
 def test_training_goes_on_from_a_policy():
