@@ -19,21 +19,27 @@ def measure(game: Game, snapshot: Snapshot, before: Snapshot | None, episodes: i
     sigma looks better than it is.
     """
     iteration = snapshot.iteration
-    nobody: list[list[Policy]] = [[] for _ in snapshot.populations]
     value = mixture_value(game, snapshot.populations, snapshot.sigma, episodes, seed, f"meta/{iteration}")
-    restricted = full_gap(
-        game, snapshot.populations, snapshot.sigma, nobody, episodes, seed, f"restricted/{iteration}"
-    ).total
     rows = [
         count("policies_per_player", len(snapshot.populations[0]), iteration),
         count("profiles", snapshot.sigma.size, iteration),
-        metric("restricted_gap", restricted._replace(kind="estimate"), EPISODE, iteration),
+        metric("restricted_gap", restricted_gap(game, snapshot, episodes, seed), EPISODE, iteration),
         *play_rows(value, iteration),
     ]
     if before is not None:
         responses = [[population[-1]] for population in snapshot.populations]
         rows += gap_rows(game, before, responses, episodes, seed, f"full/{before.iteration}")
     return rows
+
+
+def restricted_gap(game: Game, snapshot: Snapshot, episodes: int, seed: int) -> Estimate:
+    """Gap of the meta-strategy among the policies found; nobody can deviate where there is but one profile."""
+    if snapshot.sigma.size == 1:
+        return Estimate(0.0, 0.0, "exact")
+    nobody: list[list[Policy]] = [[] for _ in snapshot.populations]
+    unit = f"restricted/{snapshot.iteration}"
+    gap = full_gap(game, snapshot.populations, snapshot.sigma, nobody, episodes, seed, unit)
+    return gap.total._replace(kind="estimate")
 
 
 def gap_rows(
@@ -109,7 +115,7 @@ def shown(row: dict[str, Any] | None) -> str:
     if row is None:
         return ""
     error = row.get("standard_error")
-    if error is None:
+    if error is None or row["kind"] == "exact":
         return f"{row['value']:g}"
     decimals = 1 if error <= 0 else max(0, 1 - math.floor(math.log10(error)))
     prefix = "at least " if row["kind"] == "lower bound" else ""

@@ -22,6 +22,7 @@ from games.versus import Populations
 from marl.atomic import verify, whole_folder, write_atomic
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, save_snapshot, snapshot_path
 from marl.oracles.ppo import PPO
+from marl.policies import NeuralPolicy
 from marl.population import PayoffTable, evaluate
 from marl.psro import Snapshot, best_response, psro
 
@@ -100,7 +101,9 @@ class Session:
 
     def trained(self, unit: str, oracle: PPO, populations: Populations, sigma: np.ndarray, player: int) -> Policy:
         """The best response of that name: from the store, or trained, stored and read back."""
-        if unit not in self.store:
+        if unit in self.store:
+            self.forecast.skipped("steps", oracle.updates * oracle.batch)
+        else:
             curve: list[dict[str, float]] = []
             start = Stopwatch()
 
@@ -112,7 +115,7 @@ class Session:
                 share = update["steps"] / oracle.steps
                 self.show.working(f"{unit}: player {player}, {share:.0%}, {self.forecast.speed('steps'):,.0f} steps/s")
 
-            config = self.config
+            config, latest = self.config, populations[player][-1]
             policy = best_response(
                 self.plan.game,
                 oracle,
@@ -121,9 +124,10 @@ class Session:
                 player,
                 config.seed,
                 unit,
-                config.reward,
-                self.plan.device,
-                progress,
+                reward=config.reward,
+                device=self.plan.device,
+                start=latest if config.warm_start and isinstance(latest, NeuralPolicy) else None,
+                progress=progress,
             )
             self.store.save(unit, policy, curve)
         self.stop.check()

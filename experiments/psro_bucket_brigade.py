@@ -61,9 +61,11 @@ class Config:
     """Episodes per joint profile of policies; even, since the table keeps two halves apart."""
     reward: Literal["own", "team"] = "own"
     """What best responses maximise: the player's own return, or the sum over all players."""
-    ppo: PPO = field(default_factory=lambda: PPO(steps=500_000, num_lanes=1024))
+    warm_start: bool = True
+    """Let best responses go on from the player's latest policy, where PPO trained that, rather than from scratch."""
+    ppo: PPO = field(default_factory=lambda: PPO(steps=400_000, num_lanes=1024))
     """How best responses are trained."""
-    gap_steps: int = 500_000
+    gap_steps: int = 400_000
     """Training steps of one last best response per player, which bound the final gap from below; 0 does without."""
     gap_episodes: int = 2048
     """Fresh episodes of each strategy that a gap compares, and of the meta-strategy's play in every iteration."""
@@ -111,8 +113,8 @@ class Config:
 SMOKE = Config(
     iterations=2,
     episodes=32,
-    ppo=PPO(steps=8_192, num_lanes=128, epochs=2, minibatches=4),
-    gap_steps=8_192,
+    ppo=PPO(steps=4_096, num_lanes=128, epochs=2, minibatches=4),
+    gap_steps=4_096,
     gap_episodes=128,
     smoke=True,
 )

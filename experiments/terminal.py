@@ -94,6 +94,10 @@ class Forecast:
         self.left[kind] -= amount
         self.seconds[kind] += seconds
 
+    def skipped(self, kind: str, amount: int) -> None:
+        """`amount` steps or profiles were done before."""
+        self.left[kind] -= amount
+
     def speed(self, kind: str) -> float:
         """Steps or profiles per second; 0 before the first."""
         return self.done[kind] / self.seconds[kind] if self.seconds[kind] else 0.0
