@@ -70,10 +70,11 @@ class Collector:
         self._observe(0)
         for step in range(self.horizon):
             acting, alive = self.lanes.acting, self.lanes.alive
-            outcome = self.lanes.step(
-                tuple(self._act(step, seat, seat_layers) for seat, seat_layers in enumerate(layers))
-            )
-            self._record(step, outcome, acting, alive)
+            for seat, rollout in enumerate(self.rollouts):  # now: lanes may change these arrays as they step
+                write(rollout.acting[step], acting[:, seat])
+                write(rollout.alive[step], alive[:, seat])
+            actions = tuple(self._act(step, seat, seat_layers) for seat, seat_layers in enumerate(layers))
+            self._record(step, self.lanes.step(actions))
             self._observe(step + 1)
         return self.rollouts
 
@@ -91,13 +92,11 @@ class Collector:
         for seat, rollout in enumerate(self.rollouts):
             write(rollout.observations[step], self.lanes.observe(seat))
 
-    def _record(self, step: int, outcome: Outcome, acting: Array, alive: Array) -> None:
+    def _record(self, step: int, outcome: Outcome) -> None:
         done = outcome.done
         cut = outcome.truncated & ~outcome.terminated
         ended = outcome.terminated | cut | done[:, None]
         for seat, rollout in enumerate(self.rollouts):
-            write(rollout.acting[step], acting[:, seat])
-            write(rollout.alive[step], alive[:, seat])
             write(rollout.rewards[step], outcome.rewards[:, seat])
             write(rollout.terminated[step], (ended & ~cut)[:, seat])
             write(rollout.ended[step], ended[:, seat])

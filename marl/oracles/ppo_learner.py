@@ -65,8 +65,10 @@ class PPOLearner:
         }
 
     def update(self) -> dict[str, float]:
-        """One rollout and the epochs over it. Metrics are means over the update, `/seat` where several learn.
+        """One rollout and the epochs over it; metrics are named `.../seat` where several seats learn.
 
+        `return` is the mean of the episodes that ended meanwhile (nan where none did), the rest of the last epoch's
+        minibatches; `explained_variance` is the critic's before the update.
         Raises FloatingPointError where a loss is no longer finite.
         """
         settings, update = self.settings, self.done_updates

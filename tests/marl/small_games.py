@@ -134,5 +134,57 @@ class Wander:
         return str(state.step[lane])
 
 
+class Turn(NamedTuple):
+    step: Array  # [B]
+    rewards: Array  # [B, 1]
+
+
+@dataclass(frozen=True)
+class Patience:
+    """One seat that may act in every second step only: then action 1 pays 1, four times an episode."""
+
+    agents = ("waiter",)
+    noise_sizes = (1, 0)
+
+    @property
+    def observation_spaces(self):
+        return (feature_box(1),)
+
+    @property
+    def action_spaces(self):
+        return (Discrete(2),)
+
+    def params(self):
+        return None
+
+    def init(self, params, noise):
+        return Turn(np.zeros(len(noise), np.int64), np.zeros((len(noise), 1), np.float32))
+
+    def step(self, params, state, actions, noise):
+        pays = self.acting(params, state)[:, 0] & (actions[0] == 1)
+        return Turn(state.step + 1, pays[:, None].astype(np.float32))
+
+    def observe(self, params, state, seat):
+        return (state.step[:, None] / 8).astype(np.float32)
+
+    def legal(self, params, state, seat):
+        return (np.broadcast_to(self.acting(params, state), (len(state.step), 2)),)
+
+    def acting(self, params, state):
+        return (state.step % 2 == 1)[:, None]
+
+    def rewards(self, params, state):
+        return state.rewards
+
+    def terminated(self, params, state):
+        return state.step == 8
+
+    def truncated(self, params, state):
+        return np.zeros(len(state.step), bool)
+
+    def describe(self, params, state, lane=0):
+        return str(state.step[lane])
+
+
 def _one_hot(numbers, sizes):
     return [numbers[:, factor, None] == np.arange(size) for factor, size in enumerate(sizes)]

@@ -15,8 +15,9 @@ from games.policies import Uniform
 from games.versus import Versus
 from marl.networks import policy_layers
 from marl.oracles import ORACLES, PPO, Learner, Oracle
+from marl.oracles.ppo_learner import ReturnScale
 from marl.policies import NeuralPolicy
-from tests.marl.small_games import Fixed, Lock, Wander
+from tests.marl.small_games import Fixed, Lock, Patience, Wander
 
 QUICK = PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,))
 
@@ -74,6 +75,27 @@ def test_values_look_beyond_truncation_but_not_beyond_termination(truncates):
     assert learner.trainees[0].values(torch.tensor([[0.5]])).item() == pytest.approx(
         4.0 if truncates else 1.75, rel=0.1
     )
+
+
+def test_seats_that_must_wait_learn_from_their_own_moves():
+    """Also: rows without a legal choice, and moves whose pay comes while others are to act."""
+    told = []
+    policy = QUICK.train(GameLanes(Patience(), QUICK.num_lanes), [0], 0, progress=told.append)[0]
+    mine = (np.arange(8)[1::2, None] / 8).astype(np.float32)
+    assert policy.act(mine, None, None, np.zeros((4, 0), np.float32))[0].tolist() == [1, 1, 1, 1]
+    assert told[-1]["return"] > 3.6
+
+
+def test_the_critic_keeps_its_values_when_their_scale_moves():
+    scale, features = ReturnScale(), torch.rand(50, 4)
+    head = (torch.rand(1, 4), torch.rand(1))
+    for size in (1.0, 700.0, 3.0):
+        before = scale.undo(torch.nn.functional.linear(features, *head))
+        scale.follow(size * torch.randn(50, generator=torch.Generator().manual_seed(0)) - 20, torch.ones(50), head)
+        torch.testing.assert_close(
+            scale.undo(torch.nn.functional.linear(features, *head)), before, rtol=1e-4, atol=1e-3
+        )
+    assert scale.deviation > 50
 
 
 def test_several_seats_learn_at_once():

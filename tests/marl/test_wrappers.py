@@ -1,0 +1,29 @@
+"""Lanes of a team."""
+
+import numpy as np
+
+import games
+from games.lanes import GameLanes
+from games.policies import Uniform
+from games.versus import Versus
+from marl.wrappers import TeamReward
+
+
+def test_everyone_earns_what_the_team_earns_also_against_a_cast():
+    game = games.make("bucket_brigade")
+    populations = [[Uniform.of(space)] for space in game.action_spaces]
+    own, team = GameLanes(game, 16), TeamReward(GameLanes(game, 16))
+    seen = Versus(TeamReward(GameLanes(game, 16)), populations, np.ones((1,) * 4), [2])
+    everyone = Versus(GameLanes(game, 16), populations, np.ones((1,) * 4), [2])
+    for lanes in (own, team, seen, everyone):
+        lanes.reset(3)
+    actions = tuple(np.full((16, 3), seat % 2) for seat in range(4))
+    expected = own.step(actions).rewards.sum(axis=1)
+    np.testing.assert_allclose(team.step(actions).rewards, np.repeat(expected[:, None], 4, axis=1))
+    seen.step(actions[2:3])
+    everyone.step(actions[2:3])
+    np.testing.assert_array_equal(seen.observe(0), everyone.observe(0))
+    saved = team.state_dict()
+    again = TeamReward(GameLanes(game, 16))
+    again.load_state_dict(saved)
+    np.testing.assert_array_equal(again.step(actions).rewards, team.step(actions).rewards)
