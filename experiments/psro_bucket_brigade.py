@@ -149,12 +149,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def work(stop: Stop) -> None:
         config = parse(given)
-        from experiments.psro import solve
-
         plan = planned(config)
-        run = opened(config)
-        advice[0] = f"go on with {config.resume_command}"
-        solve(plan, run, stop)
+        with opened(config) as run:
+            advice[0] = f"go on with {config.resume_command}"
+            from experiments.psro import solve  # torch
+
+            solve(plan, run, stop)
 
     return guarded(work, lambda: advice[0])
 
