@@ -62,7 +62,6 @@ class Collector:
         ]
         self.returns = torch.zeros(lanes.num_lanes, len(lanes.agents), device=self.device)
 
-    @torch.no_grad()
     def collect(self, layers: Sequence[Layers]) -> list[Rollout]:
         """Play on, seat i with the policy layers[i]; the rollouts are overwritten next time."""
         for rollout in self.rollouts:

@@ -1,6 +1,6 @@
 """Advantages and losses of policy-gradient learners; time is the first axis."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,50 +29,43 @@ def gae(
     return advantages
 
 
-class Surrogate(NamedTuple):
-    """The policy's part of the PPO loss, and what to watch about it; scalars."""
+class PolicyGradient(NamedTuple):
+    """Gradient of the clipped objective by the logits, and what was found on the way, a sample."""
 
-    loss: Tensor
-    approx_kl: Tensor
-    clip_fraction: Tensor
+    logits: Tensor  # [F, A, M] d loss / d logits
+    log_ratio: Tensor  # [M] log of the chosen actions' new over old probability
+    clipped: Tensor  # [M] bool: where the gradient is cut
+    entropy: Tensor  # [M] summed over factors
 
 
-def clipped_surrogate(log_ratio: Tensor, advantages: Tensor, weights: Tensor, clip: float) -> Surrogate:
-    """Clipped policy-gradient loss, weighted by `weights`; all [M].
+def clipped_policy_gradient(
+    logits: Tensor,
+    actions: Tensor,
+    old_log_probs: Tensor,
+    advantages: Tensor,
+    weights: Tensor,
+    clip: float,
+    entropy_coef: float,
+) -> PolicyGradient:
+    """Gradient of mean(weights * (-min(r A, clamp(r, 1 - clip, 1 + clip) A) - entropy_coef H)) by logits [F, A, M].
 
-    -mean(min(r A, clamp(r, 1 - clip, 1 + clip) A)) with r = exp(log_ratio) [Schulman et al. 2017, eq. 7]; the KL
-    divergence from the old policy is estimated by mean((r - 1) - log r) [Schulman 2020].
+    r are the ratios of the new to the old probabilities of actions [F, M], H the policy's entropies; all else is [M].
+    Written out, since automatic differentiation would walk the logits many times over. [Schulman et al. 2017, eq. 7]
     """
+    log_probs, probabilities = logits.log_softmax(1), logits.softmax(1)
+    weighted = probabilities * log_probs
+    entropies = -weighted.sum(1, keepdim=True)
+    chosen = actions[:, None]
+    log_ratio = log_probs.gather(1, chosen).sum((0, 1)) - old_log_probs
     ratio = log_ratio.exp()
-    gained = torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
-    with torch.no_grad():
-        kl = weighted_mean(ratio - 1 - log_ratio, weights)
-        clipped = weighted_mean(((ratio - 1).abs() > clip).to(ratio.dtype), weights)
-    return Surrogate(-weighted_mean(gained, weights), kl, clipped)
-
-
-class _ChosenAndEntropy(torch.autograd.Function):
-    """Written out, since automatic differentiation would walk the logits many times; `tests` compare the two."""
-
-    @staticmethod
-    def forward(ctx: Any, logits: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        log_probs, probabilities = logits.log_softmax(1), logits.softmax(1)
-        weighted = probabilities * log_probs
-        entropies = -weighted.sum(1, keepdim=True)
-        ctx.save_for_backward(probabilities, weighted, entropies, actions)
-        return log_probs.gather(1, actions[:, None]).sum((0, 1)), entropies.sum((0, 1))
-
-    @staticmethod
-    def backward(ctx: Any, chosen_grad: Tensor, entropy_grad: Tensor) -> tuple[Tensor, None]:
-        probabilities, weighted, entropies, actions = ctx.saved_tensors
-        # d log p_a / d z = 1[a] - p;  d H / d z = -p (log p + H)
-        grad = probabilities * (-chosen_grad - entropy_grad * entropies) - weighted * entropy_grad
-        return grad.scatter_add_(1, actions[:, None], chosen_grad.expand_as(actions)[:, None]), None
-
-
-def chosen_and_entropy(logits: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-probability [M] of actions [F, M], and entropy [M], under logits [F, A, M]; factors add up."""
-    return _ChosenAndEntropy.apply(logits, actions)
+    clipped = torch.where(advantages > 0, ratio > 1 + clip, ratio < 1 - clip)
+    share = weights / len(weights)
+    by_log_prob = torch.where(clipped, 0.0, -ratio * advantages * share)
+    # d log p_a / d z = 1[a] - p;  d H / d z = -p (log p + H)
+    bonus = entropy_coef * share
+    gradient = probabilities * (bonus * entropies - by_log_prob) + weighted * bonus
+    gradient.scatter_add_(1, chosen, by_log_prob.expand(chosen.shape))
+    return PolicyGradient(gradient, log_ratio, clipped, entropies.sum((0, 1)))
 
 
 def weighted_mean(values: Tensor, weights: Tensor) -> Tensor:

@@ -73,7 +73,7 @@ def log_fixation_probability(u: ArrayLike, population_size: int) -> np.ndarray:
     size = np.abs(advantage)
     neutral = size < np.finfo(float).tiny
     safe = np.where(neutral, 1.0, np.minimum(size, 1e3))  # both terms are log 1 from 1e3 on
-    favoured = np.log(-np.expm1(-safe)) - np.log(-np.expm1(-m * safe))
+    favoured = np.log(np.expm1(-safe) / np.expm1(-m * safe))
     return np.where(neutral, -np.log(m), favoured) + (m - 1) * np.minimum(advantage, 0)
 
 
@@ -82,30 +82,30 @@ def _fixations(table: np.ndarray, alpha: float, population_size: int, normalize:
     m = _check_population_size(population_size)
     if not 0 <= alpha < np.inf:
         raise ValueError(f"alpha must be a finite intensity of selection >= 0; got {alpha}: raise it to select harder")
-    profiles = np.arange(table[0].size).reshape(table.shape[1:])
-    targets, gains = zip(*(_deviations(own, profiles, player) for player, own in enumerate(table)), strict=True)
-    with np.errstate(over="ignore"):
-        advantages = [
-            alpha * (_per_largest(gain, own) if normalize else gain) for gain, own in zip(gains, table, strict=True)
-        ]
-        hardest = max(float(m * np.abs(u).max(initial=0)) for u in advantages)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        targets, gains = zip(*(_deviations(table, player, normalize) for player in range(len(table))), strict=True)
+        advantage = alpha * np.concatenate(gains, axis=1)
+        hardest = m * np.abs(advantage).max(initial=0)
     if not hardest < np.inf:
-        raise ValueError(f"alpha * payoff differences must stay finite; got alpha={alpha}: use normalize=True")
+        raise ValueError(f"alpha * payoff differences must stay finite; got alpha={alpha}: scale the payoffs down")
     target = np.concatenate(targets, axis=1)
-    degree = target.shape[1]
-    starts = np.arange(profiles.size + 1) * degree
-    log_fixation = log_fixation_probability(np.concatenate(advantages, axis=1), m)
-    return Graph(np.repeat(profiles.ravel(), degree), target.ravel(), starts), log_fixation.ravel()
+    profiles, degree = target.shape
+    graph = Graph(np.repeat(np.arange(profiles), degree), target.ravel(), np.arange(profiles + 1) * degree)
+    return graph, log_fixation_probability(advantage, m).ravel()
 
 
-def _deviations(own: np.ndarray, profiles: np.ndarray, player: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where each of a player's other policies leads, [K, k - 1], and what it gains there, from payoffs `own`."""
-    policies = own.shape[player]
+def _deviations(table: np.ndarray, player: int, normalize: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Where each of a player's other policies leads from each profile, [K, k - 1], and what it gains there."""
+    profiles = np.moveaxis(np.arange(table[player].size).reshape(table.shape[1:]), player, -1)
+    own = np.moveaxis(table[player], player, -1)
+    policies = own.shape[-1]
     others = (np.arange(policies)[:, None] + np.arange(1, policies)) % policies
-    gains = np.moveaxis(own, player, -1)[..., others] - np.moveaxis(own, player, -1)[..., None]
-    targets = np.moveaxis(profiles, player, -1)[..., others]
-    shape = (profiles.size, policies - 1)
-    return np.moveaxis(targets, -2, player).reshape(shape), np.moveaxis(gains, -2, player).reshape(shape)
+    gains = own[..., others] - own[..., None]
+    if normalize:
+        gains = _per_largest(gains, own)
+    in_order = (table[player].size, policies - 1)
+    targets, gains = (np.moveaxis(values, -2, player).reshape(in_order) for values in (profiles[..., others], gains))
+    return targets, gains
 
 
 def _per_largest(gains: np.ndarray, own: np.ndarray) -> np.ndarray:

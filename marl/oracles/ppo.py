@@ -14,27 +14,27 @@ class PPO:
     Raises ValueError for settings that cannot be trained with.
     """
 
-    steps: int = 2_000_000
+    steps: int = 600_000
     """Steps of the learner over all lanes, cut down to whole rollouts of num_lanes * horizon."""
-    num_lanes: int = 2048
+    num_lanes: int = 1024
     """Episodes played side by side; the lanes handed to the learner must be as many."""
-    horizon: int = 16
+    horizon: int = 8
     """Steps per lane and update."""
-    epochs: int = 4
+    epochs: int = 3
     """Passes over each rollout."""
     minibatches: int = 8
     """Gradient steps per pass."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 4e-3
     """Adam's step size at the start."""
     anneal: bool = True
     """Let the learning rate fall linearly to 0 over the budget."""
     gamma: float = 1.0
     """Discount per step; 1 maximises the return itself."""
-    gae_lambda: float = 0.9
+    gae_lambda: float = 0.8
     """Decay of the advantage trace: 0 trusts the critic, 1 the sampled returns."""
     clip: float = 0.2
     """How far a probability ratio may move before its gradient is cut."""
-    entropy_start: float = 0.01
+    entropy_start: float = 0.001
     """Entropy bonus at the start, in standard deviations of the advantage ..."""
     entropy_end: float = 0.0
     """... and at the end; linear in between."""
@@ -46,8 +46,9 @@ class PPO:
     """Units of the hidden layers of the actor, and of the critic."""
     normalise_returns: bool = True
     """Let the critic fit returns of running mean 0 and deviation 1, so that rewards may be of any size."""
-    greedy: bool = False
-    """Hand out the likeliest choices as the policy, rather than the probabilities trained."""
+    greedy: bool = True
+    """Hand out each factor's likeliest choice as the policy, not the probabilities it was found with: a best response
+    needs no chance. False where the mixture itself is wanted, as when several seats learn at once."""
 
     def __post_init__(self) -> None:
         counts = (self.num_lanes, self.horizon, self.epochs, self.minibatches, *self.hidden)

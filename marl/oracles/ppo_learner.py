@@ -11,12 +11,21 @@ from torch import Tensor
 from games.game import Lanes, Policy
 from games.noise import Noise, Purpose, unit_seed
 from marl.collect import Collector, Rollout
-from marl.losses import chosen_and_entropy, clipped_surrogate, explained_variance, gae, normalised, weighted_mean
-from marl.networks import Layers, choice_logits, forward, orthogonal_layers, policy_layers
+from marl.losses import clipped_policy_gradient, explained_variance, gae, normalised, weighted_mean
+from marl.networks import (
+    Layers,
+    Parameters,
+    backward,
+    forward,
+    layer_inputs,
+    logits_of,
+    orthogonal_layers,
+    policy_layers,
+)
 from marl.oracles.ppo import PPO
 from marl.policies import NeuralPolicy, masked
 
-WATCHED = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
+WATCHED = ("value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
 
 
 class PPOLearner:
@@ -104,58 +113,66 @@ class Trainee:
         critic = orthogonal_layers((features, *settings.hidden, 1), 1.0, generator)
         if start is not None:
             actor = _checked(start, features, self.choices)
-        self.actor, self.critic = trainable(actor, device), trainable(critic, device)
-        self.weights = [[tensor for layer in layers for tensor in layer] for layers in (self.actor, self.critic)]
-        self.optimiser = torch.optim.Adam([*self.weights[0], *self.weights[1]], eps=1e-5, fused=True)
+        self.parameters = Parameters([actor, critic], device)
+        self.actor, self.critic = self.parameters.networks
         self.shuffles = Noise(seed, [f"shuffle/{seat}"])
         self.scale = ReturnScale()
 
     def improve(self, rollout: Rollout, update: int, learning_rate: float, entropy_coef: float) -> dict[str, float]:
         """All epochs over one rollout; metrics by name."""
         settings = self.settings
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate
         batch, fit = self._batch(rollout, self._shuffled(update, settings.batch, rollout.device))
         rows = settings.batch // settings.minibatches
         samples = [
             {name: part[..., first : first + rows] for name, part in batch.items()}
             for first in range(0, settings.batch, rows)
         ]
-        watched = [self._step(sample, entropy_coef) for _ in range(settings.epochs) for sample in samples]
-        means = torch.stack(watched).mean(0).tolist()  # the only wait for the device, besides the lanes' own
-        return dict(zip(WATCHED, means, strict=True)) | {"explained_variance": fit.item()}
+        for _ in range(settings.epochs):
+            watched = [self._step(sample, learning_rate, entropy_coef) for sample in samples]
+        means = torch.stack([torch.stack(metrics) for metrics in watched]).mean(0)
+        return dict(zip(WATCHED, means.tolist(), strict=True)) | {"explained_variance": fit.item()}
 
-    def _step(self, sample: dict[str, Tensor], entropy_coef: float) -> Tensor:
-        observations = sample["observations"].t()
-        logits = choice_logits(self.actor, observations, len(self.choices))
+    def _step(self, sample: dict[str, Tensor], learning_rate: float, entropy_coef: float) -> tuple[Tensor, ...]:
+        """One gradient step; the WATCHED."""
+        settings, parameters, observations = self.settings, self.parameters, sample["observations"].t()
+        actor_inputs, critic_inputs = (layer_inputs(layers, observations) for layers in (self.actor, self.critic))
+        logits = logits_of(self.actor, actor_inputs[-1], len(self.choices))
         if "allowed" in sample:
             logits = masked(logits, sample["allowed"])
-        chosen, entropies = chosen_and_entropy(logits, sample["actions"])
-        surrogate = clipped_surrogate(
-            chosen - sample["log_probs"], sample["advantages"], sample["acting"], self.settings.clip
+        found = clipped_policy_gradient(
+            logits,
+            sample["actions"],
+            sample["log_probs"],
+            sample["advantages"],
+            sample["acting"],
+            settings.clip,
+            entropy_coef,
         )
-        entropy = weighted_mean(entropies, sample["acting"])
-        values = forward(self.critic, observations)[:, 0]
-        value_loss = 0.5 * weighted_mean((values - sample["targets"]).square(), sample["alive"])
-        loss = surrogate.loss - entropy_coef * entropy + self.settings.value_coef * value_loss
-        self.optimiser.zero_grad()
-        loss.backward()
-        norms = [torch.nn.utils.clip_grad_norm_(part, self.settings.max_grad_norm) for part in self.weights]
-        self.optimiser.step()
-        parts = (surrogate.loss, value_loss, entropy, surrogate.approx_kl, surrogate.clip_fraction, norms[0])
-        return torch.stack([part.detach() for part in parts])
+        miss = torch.nn.functional.linear(critic_inputs[-1], *self.critic[-1])[:, 0] - sample["targets"]
+        by_value = miss * sample["alive"] * (settings.value_coef / len(miss))
+        backward(self.actor, parameters.gradients[0], actor_inputs, found.logits.flatten(0, 1).t())
+        backward(self.critic, parameters.gradients[1], critic_inputs, by_value[:, None])
+        norms = [clip_norm(part, settings.max_grad_norm) for part in parameters.parts]
+        parameters.descend(learning_rate)
+        kl = (found.log_ratio.exp() - 1 - found.log_ratio) * sample["acting"]  # [Schulman 2020]
+        clipped = found.clipped * sample["acting"]
+        value_loss = miss.square() * sample["alive"]
+        return (value_loss.mean(), (found.entropy * sample["acting"]).mean(), kl.mean(), clipped.mean(), norms[0])
 
-    @torch.no_grad()
+    def values(self, observations: Tensor) -> Tensor:
+        """[...] expected discounted returns from observations [..., D]."""
+        return self.scale.undo(forward(self.critic, observations)[..., 0])
+
     def _batch(self, rollout: Rollout, order: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         """The rollout in the order of [T * B], with advantages and targets; and the critic's explained variance.
 
         Samples are the last axis of every part, so that a minibatch is a slice of each.
         """
         settings, observations = self.settings, rollout.observations
-        values = self.scale.undo(forward(self.critic, observations)[..., 0])
+        values = self.values(observations)
         next_values = values[1:].clone()
         for step, lanes, final in rollout.finals:
-            next_values[step, lanes] = self.scale.undo(forward(self.critic, final)[..., 0])
+            next_values[step, lanes] = self.values(final)
         values = values[:-1]
         advantages = gae(
             rollout.rewards,
@@ -176,8 +193,8 @@ class Trainee:
             "log_probs": rollout.log_probs.flatten(),
             "advantages": normalised(advantages.flatten(), acting),
             "targets": self.scale.apply(returns),
-            "acting": acting,
-            "alive": alive,
+            "acting": acting / acting.mean().clamp(min=1e-8),
+            "alive": alive / alive.mean().clamp(min=1e-8),
         }
         if rollout.allowed is not None:
             flat["allowed"] = rollout.allowed.movedim(0, 2).flatten(2)
@@ -190,28 +207,13 @@ class Trainee:
         return torch.as_tensor(np.argsort(keys, kind="stable"), device=device)
 
     def copied_actor(self) -> Layers:
-        return [(weight.detach().clone(), bias.detach().clone()) for weight, bias in self.actor]
+        return [(weight.clone(), bias.clone()) for weight, bias in self.actor]
 
     def state_dict(self) -> dict[str, Any]:
-        weights = [tensor.detach().clone() for part in self.weights for tensor in part]
-        moments = [
-            {name: value.clone() for name, value in self.optimiser.state[tensor].items()}
-            for part in self.weights
-            for tensor in part
-            if tensor in self.optimiser.state
-        ]
-        return {"weights": weights, "moments": moments, "scale": self.scale.state_dict()}
+        return {"parameters": self.parameters.state_dict(), "scale": self.scale.state_dict()}
 
-    @torch.no_grad()
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        tensors = [tensor for part in self.weights for tensor in part]
-        for tensor, saved in zip(tensors, state["weights"], strict=True):
-            tensor.copy_(torch.as_tensor(saved))
-        self.optimiser.state.clear()
-        for tensor, moments in zip(tensors, state["moments"], strict=False):
-            self.optimiser.state[tensor] = {
-                name: torch.as_tensor(value).clone().to(tensor.device) for name, value in moments.items()
-            }
+        self.parameters.load_state_dict(state["parameters"])
         self.scale.load_state_dict(state["scale"])
 
 
@@ -254,12 +256,11 @@ class ReturnScale:
         self.seen = int(state["seen"])
 
 
-def trainable(layers: Layers, device: torch.device) -> list[tuple[Tensor, Tensor]]:
-    """Copies of the layers that gradients reach."""
-    return [
-        (weight.detach().clone().to(device).requires_grad_(), bias.detach().clone().to(device).requires_grad_())
-        for weight, bias in layers
-    ]
+def clip_norm(gradient: Tensor, limit: float) -> Tensor:
+    """Scale a gradient [P] down to norm `limit`, in place; the norm it had."""
+    norm = gradient.norm()
+    gradient.mul_((limit / (norm + 1e-6)).clamp(max=1.0))
+    return norm
 
 
 def _checked(start: Policy, features: int, choices: tuple[int, ...]) -> Layers:

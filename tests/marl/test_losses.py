@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from marl.losses import chosen_and_entropy, clipped_surrogate, explained_variance, gae, normalised, weighted_mean
+from marl.losses import clipped_policy_gradient, explained_variance, gae, normalised, weighted_mean
 from marl.networks import FORBIDDEN
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden.json"
@@ -56,34 +56,45 @@ def test_lambda_zero_is_the_temporal_difference():
     )
 
 
-def test_chosen_and_entropy_differentiate_as_written():
-    logits = some(2, 3, 5).requires_grad_()
-    actions = torch.tensor([[0, 1, 2, 0, 1], [1, 1, 0, 2, 2]])
+def textbook_loss(logits, actions, old_log_probs, advantages, weights, clip, entropy_coef):
     distribution = torch.distributions.Categorical(logits=logits.transpose(1, 2))
-    chosen, entropy = chosen_and_entropy(logits, actions)
-    torch.testing.assert_close(chosen, distribution.log_prob(actions).sum(0))
-    torch.testing.assert_close(entropy, distribution.entropy().sum(0))
-    assert torch.autograd.gradcheck(lambda z: chosen_and_entropy(z, actions), logits)
+    ratio = (distribution.log_prob(actions).sum(0) - old_log_probs).exp()
+    gained = torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
+    return ((-gained - entropy_coef * distribution.entropy().sum(0)) * weights).mean()
+
+
+def test_the_written_gradient_is_that_of_the_textbook_loss():
+    logits = some(2, 3, 200).requires_grad_()
+    actions = torch.randint(3, (2, 200), generator=torch.Generator().manual_seed(1))
+    old = torch.distributions.Categorical(logits=(logits + 0.3 * some(2, 3, 200, seed=2)).transpose(1, 2))
+    weights = some(200, seed=4).square()
+    given = (actions, old.log_prob(actions).sum(0).detach(), some(200, seed=3), weights, 0.2, 0.1)
+    found = clipped_policy_gradient(logits.detach(), *given)
+    textbook_loss(logits, *given).backward()
+    torch.testing.assert_close(found.logits, logits.grad)
+    assert 0 < found.clipped.double().mean() < 1
 
 
 def test_forbidden_choices_get_no_gradient():
     logits = some(1, 3, 4)
     logits[0, 2] = FORBIDDEN
-    logits.requires_grad_()
-    chosen, entropy = chosen_and_entropy(logits, torch.tensor([[0, 1, 0, 1]]))
-    (chosen.sum() + entropy.sum()).backward()
-    assert torch.isfinite(logits.grad).all()
-    assert (logits.grad[0, 2] == 0).all()
+    actions = torch.tensor([[0, 1, 0, 1]])
+    found = clipped_policy_gradient(logits, actions, some(4, seed=1), some(4, seed=2), torch.ones(4), 0.2, 0.1)
+    assert torch.isfinite(found.logits).all()
+    assert (found.logits[0, 2] == 0).all()
 
 
 def test_clipping_stops_only_what_improves_beyond_the_range():
-    log_ratio = torch.tensor([0.5, 0.5, -0.5, -0.5]).requires_grad_()
+    logits = torch.zeros(1, 2, 4)
+    log_ratio = torch.tensor([0.5, 0.5, -0.5, -0.5])
     advantages = torch.tensor([1.0, -1.0, 1.0, -1.0])
-    surrogate = clipped_surrogate(log_ratio, advantages, torch.ones(4), clip=0.2)
-    surrogate.loss.backward()
-    assert (log_ratio.grad != 0).tolist() == [False, True, True, False]
-    assert surrogate.clip_fraction == 1
-    assert surrogate.approx_kl > 0
+    old = torch.tensor(0.5).log() - log_ratio
+    found = clipped_policy_gradient(
+        logits, torch.zeros(1, 4, dtype=torch.int64), old, advantages, torch.ones(4), clip=0.2, entropy_coef=0.0
+    )
+    torch.testing.assert_close(found.log_ratio, log_ratio)
+    assert found.clipped.tolist() == [True, False, False, True]
+    assert (found.logits[0, 0] != 0).tolist() == [False, True, True, False]
 
 
 def test_weights_leave_rows_out():

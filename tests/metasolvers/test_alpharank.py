@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from golden_cases import numbers, select
 from open_spiel.python.egt import alpharank as peer
+from open_spiel.python.egt.examples.alpharank_example import get_kuhn_poker_data
 
 from metasolvers import (
     alpha_rank,
@@ -114,6 +115,15 @@ def test_golden_matching_pennies(case):
     np.testing.assert_allclose(sigma, case["expected"]["alpharank_pi_alpha5_m20"], rtol=1e-9)
 
 
+@pytest.mark.parametrize("case", select("alpha_rank_published", check="kuhn_ar"))
+def test_golden_kuhn_poker_table(case):
+    """The published table, from OpenSpiel's float32 payoffs, on which OpenSpiel 2.0.2 itself gets NaN."""
+    payoffs = get_kuhn_poker_data(num_players=case["input"]["players"])
+    sigma = alpha_rank(payoffs, case["input"]["alpha"], case["input"]["m"], normalize=False)
+    for profile, score in case["expected"]["top"]:
+        assert sigma[tuple(profile)] == pytest.approx(score, abs=case["tolerance"])
+
+
 @pytest.mark.parametrize("case", select("alpha_rank_fixation"))
 def test_golden_fixation_probability(case):
     for entry in case["input"]["cases"]:
@@ -163,10 +173,19 @@ def test_agrees_with_60_digits(payoffs, alpha):
 @pytest.mark.parametrize("alpha", [0.01, 1.0, 10.0, 1000.0])
 @pytest.mark.parametrize(
     "payoffs",
-    [normal((3, 3, 3, 3)), potential((4, 4, 4)), potential((2,) * 7), majority(3, 4), majority(7, 2), normal((1, 60)),
-     np.zeros((3, 4, 4, 4)), np.round(normal((9, 9)))],
-    ids=["normal", "potential", "binary potential", "deep wells", "deeper wells", "one row", "constant", "ties"],
-)  # fmt: skip
+    [
+        pytest.param(normal((3, 3, 3, 3)), id="normal"),
+        pytest.param(potential((4, 4, 4)), id="many equilibria"),
+        pytest.param(potential((2,) * 7), id="long climbs"),
+        pytest.param(majority(3, 4), id="deep wells"),
+        pytest.param(majority(7, 2), id="deeper wells"),
+        pytest.param(potential((2, 60)) + 0.05 * normal((2, 60)), id="slow cycles"),
+        pytest.param(normal((1, 60)), id="one row"),
+        pytest.param(np.zeros((3, 4, 4, 4)), id="constant"),
+        pytest.param(np.round(normal((9, 9))), id="ties"),
+        pytest.param(np.stack([np.eye(8)] * 2), id="coordination"),
+    ],
+)
 def test_cycles_find_what_elimination_finds(payoffs, alpha):
     """Masses of size e^-100000 included: logs are compared, down to their own rounding."""
     source, target, log_rates = fixation_edges(payoffs, alpha, normalize=False)
@@ -251,12 +270,17 @@ def test_edges_are_the_single_deviations():
         ({"alpha": np.nan}, "alpha must be"),
         ({"population_size": 1}, "population_size must be"),
         ({"population_size": 2.5}, "population_size must be"),
-        ({"alpha": 1e308, "normalize": False}, "normalize=True"),
+        ({"alpha": 1e308, "normalize": False}, "must stay finite"),
     ],
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         alpha_rank(4 * normal((2, 2)), **arguments)
+
+
+def test_payoffs_whose_differences_overflow():
+    with pytest.raises(ValueError, match="scale the payoffs down"):
+        alpha_rank(np.array([[[1e308], [-1e308]], [[0.0], [0.0]]]))
 
 
 def test_an_unsettled_chain_is_never_returned(monkeypatch):

@@ -80,6 +80,17 @@ def test_permuting_policies_permutes_the_answer(name, data):
     np.testing.assert_allclose(moved, META_SOLVERS[name](payoffs)[chosen], rtol=1e-6, atol=1e-9)
 
 
+@every_meta_solver
+@quick
+@given(data=st.data())
+def test_renaming_players_turns_the_answer(name, data):
+    payoffs = data.draw(generic(name))
+    seats = data.draw(st.permutations(range(len(payoffs))))
+    turned = payoffs[seats].transpose(0, *(seat + 1 for seat in seats))
+    expected = META_SOLVERS[name](payoffs).transpose(seats)
+    np.testing.assert_allclose(META_SOLVERS[name](turned), expected, rtol=1e-6, atol=1e-9)
+
+
 @every(FIXED_UNDER_SHIFTS_AND_SCALES)
 @quick
 @given(data=st.data(), scale=st.sampled_from([1e-6, 0.25, 8.0, 1e6]), shift=st.integers(-3, 3))

@@ -1,0 +1,68 @@
+"""Training steps per second of PPO, as a share of the ceiling that its networks' bare passes set."""
+
+from collections.abc import Callable, Iterator
+from time import process_time
+
+import numpy as np
+import torch
+
+import games
+from counterplay.bench.row import Row
+from games.bucket_brigade.scripted import AlwaysRest
+from games.lanes import GameLanes
+from games.versus import Versus
+from marl.networks import choice_logits, forward
+from marl.oracles.ppo import PPO
+from marl.oracles.ppo_learner import PPOLearner
+
+
+def rows() -> Iterator[Row]:
+    """Learner steps per CPU second on one core with the defaults, against players that cost next to nothing."""
+    torch.set_num_threads(1)
+    ppo = PPO()
+    game = games.make("bucket_brigade")
+    populations = [[AlwaysRest()]] * len(game.agents)
+    lanes = Versus(GameLanes(game, ppo.num_lanes), populations, np.ones((1,) * len(populations)), [0])
+    learner = PPOLearner(ppo, lanes, [0], 0, "cpu", {})
+    training, bare = _seconds(learner.update, bare_passes(learner))
+    ours, ceiling = ppo.batch / training, ppo.batch / bare
+    yield Row("PPO on bucket_brigade", ours, "steps/s", "its networks' bare passes", ceiling, ours / ceiling, ">= 0.6")
+
+
+def bare_passes(learner: PPOLearner) -> Callable[[], None]:
+    """All that an update asks of the networks, by torch's automatic differentiation: no game, losses or optimiser.
+
+    One inference a sample, then forward and backward a sample and epoch, in the batch sizes of the learner.
+    """
+    ppo, trainee = learner.settings, learner.trainees[0]
+    observations = torch.rand(ppo.horizon, ppo.num_lanes, learner.collector.rollouts[0].observations.shape[-1])
+    samples = observations.flatten(0, 1).split(ppo.batch // ppo.minibatches)
+    factors = len(trainee.choices)
+    actor, critic = (
+        [(weight.clone().requires_grad_(), bias.clone().requires_grad_()) for weight, bias in layers]
+        for layers in (trainee.actor, trainee.critic)
+    )
+
+    def passes() -> None:
+        with torch.no_grad():
+            for step in observations:
+                choice_logits(actor, step, factors)
+            forward(critic, observations)
+        for _ in range(ppo.epochs):
+            for sample in samples:
+                (choice_logits(actor, sample, factors).sum() + forward(critic, sample).sum()).backward()
+        for weight, bias in (*actor, *critic):
+            weight.grad = bias.grad = None
+
+    return passes
+
+
+def _seconds(*functions: Callable[[], object], rounds: int = 12) -> list[float]:
+    """CPU seconds a call of each, the best of some rounds that take turns: other load only ever slows them."""
+    best = [float("inf")] * len(functions)
+    for _ in range(rounds):
+        for index, function in enumerate(functions):
+            start = process_time()
+            function()
+            best[index] = min(best[index], process_time() - start)
+    return best

@@ -1,0 +1,138 @@
+"""Little games and players with answers known by heart."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from gymnasium.spaces import Discrete, MultiDiscrete
+
+from games.game import Array, feature_box
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Plays the same mixture always (NumPy only)."""
+
+    mixture: tuple[float, ...]
+    noise_size: int = 1
+
+    def start(self, lanes):
+        return None
+
+    def act(self, observation, legal, memory, noise):
+        return np.searchsorted(np.cumsum(self.mixture)[:-1], noise[:, 0], side="right"), None
+
+
+class Shown(NamedTuple):
+    code: Array  # [B, F]
+    decoy: Array  # [B, F]
+    rewards: Array  # [B, 1]
+
+
+@dataclass(frozen=True)
+class Lock:
+    """One seat, one step: each wheel set to the number shown pays 1; legal are that number and a decoy."""
+
+    wheels: tuple[int, ...] = (5, 3)
+    agents = ("dialler",)
+    noise_sizes = (4, 0)
+    best = 2.0
+
+    @property
+    def observation_spaces(self):
+        return (feature_box(sum(self.wheels)),)
+
+    @property
+    def action_spaces(self):
+        return (MultiDiscrete(self.wheels),)
+
+    def params(self):
+        return None
+
+    def init(self, params, noise):
+        sizes = np.array(self.wheels)
+        code = (noise[:, :2] * sizes).astype(np.int64)
+        decoy = (noise[:, 2:] * sizes).astype(np.int64)
+        return Shown(code, decoy, np.zeros((len(noise), 1), np.float32))
+
+    def step(self, params, state, actions, noise):
+        return state._replace(rewards=(actions[0] == state.code).sum(axis=1, keepdims=True).astype(np.float32))
+
+    def observe(self, params, state, seat):
+        return np.concatenate(_one_hot(state.code, self.wheels), axis=1).astype(np.float32)
+
+    def legal(self, params, state, seat):
+        pairs = zip(_one_hot(state.code, self.wheels), _one_hot(state.decoy, self.wheels), strict=True)
+        return tuple(code | decoy for code, decoy in pairs)
+
+    def acting(self, params, state):
+        return np.ones((len(state.code), 1), bool)
+
+    def rewards(self, params, state):
+        return state.rewards
+
+    def terminated(self, params, state):
+        return np.ones(len(state.code), bool)
+
+    def truncated(self, params, state):
+        return np.zeros(len(state.code), bool)
+
+    def describe(self, params, state, lane=0):
+        return str(state.code[lane])
+
+
+class Step(NamedTuple):
+    step: Array  # [B]
+
+
+@dataclass(frozen=True)
+class Wander:
+    """One seat, two idle actions; every step pays 1 and the fourth is the last, by the rules or by a limit."""
+
+    truncates: bool
+    agents = ("walker",)
+    noise_sizes = (1, 0)
+
+    @property
+    def observation_spaces(self):
+        return (feature_box(1),)
+
+    @property
+    def action_spaces(self):
+        return (Discrete(2),)
+
+    def params(self):
+        return None
+
+    def init(self, params, noise):
+        return Step(np.zeros(len(noise), np.int64))
+
+    def step(self, params, state, actions, noise):
+        return Step(state.step + 1)
+
+    def observe(self, params, state, seat):
+        # A walker that cannot tell where it is when cut: the value must then be the same everywhere.
+        seen = 0.5 + 0 * state.step if self.truncates else state.step / 4
+        return seen[:, None].astype(np.float32)
+
+    def legal(self, params, state, seat):
+        return None
+
+    def acting(self, params, state):
+        return np.ones((len(state.step), 1), bool)
+
+    def rewards(self, params, state):
+        return (state.step[:, None] > 0).astype(np.float32)
+
+    def terminated(self, params, state):
+        return (state.step == 4) & (not self.truncates)
+
+    def truncated(self, params, state):
+        return (state.step == 4) & self.truncates
+
+    def describe(self, params, state, lane=0):
+        return str(state.step[lane])
+
+
+def _one_hot(numbers, sizes):
+    return [numbers[:, factor, None] == np.arange(size) for factor, size in enumerate(sizes)]
