@@ -115,7 +115,8 @@ class Session:
                 curve.append({name: value for name, value in update.items() if np.isfinite(value)})
                 self.forecast.spent("steps", oracle.batch, start.lap())
                 share = update["steps"] / oracle.steps
-                self.show.working(f"{unit}: player {player}, {share:.0%}, {self.forecast.speed('steps'):,.0f} steps/s")
+                speed = self.forecast.speed("steps")
+                self.show.working(f"training {unit}, {share:.0%}; {speed:,.0f} steps/s; {self.forecast} left")
 
             config, latest = self.config, populations[player][-1]
             policy = best_response(

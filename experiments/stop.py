@@ -1,5 +1,6 @@
 """How a command ends: signals, errors and exit codes."""
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -7,6 +8,18 @@ from contextlib import contextmanager
 from types import FrameType
 
 REFUSED = 2
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def end_at_once() -> None:
+    """While there is nothing to save, as during the first imports: let signals end the process, with no traceback."""
+
+    def end(signum: int, frame: FrameType | None) -> None:
+        os.write(2, f"stopped by {signal.Signals(signum).name}\n".encode())
+        os._exit(128 + signum)
+
+    for signum in SIGNALS:
+        signal.signal(signum, end)
 
 
 class Stopped(KeyboardInterrupt):
@@ -25,7 +38,7 @@ class Stop:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Receive both signals until the block ends."""
-        before = {signum: signal.signal(signum, self._receive) for signum in (signal.SIGINT, signal.SIGTERM)}
+        before = {signum: signal.signal(signum, self._receive) for signum in SIGNALS}
         try:
             yield
         finally:
@@ -43,10 +56,10 @@ class Stop:
 
 
 def guarded(work: Callable[[Stop], None], advice: Callable[[], str]) -> int:
-    """Run `work` to its end and return the exit code; what can be expected to go wrong costs one message, no traceback.
+    """Run `work` and return the exit code; what can be expected to go wrong costs one message, no traceback.
 
-    0: done. 128 + signal: stopped; the message ends with `advice()`. 2: a value the user gave cannot work (ValueError),
-    the system refused (OSError: full disk, no permission), or training diverged (ArithmeticError).
+    0: done. 128 + signal: stopped; the message ends with `advice()`, what to do next. 2: a value the user gave cannot
+    work (ValueError), the system refused (OSError: full disk, no permission), or training diverged (ArithmeticError).
     """
     stop = Stop()
     with stop.listening():
@@ -55,7 +68,8 @@ def guarded(work: Callable[[Stop], None], advice: Callable[[], str]) -> int:
             return 0
         except (ValueError, OSError, ArithmeticError) as error:
             if stop.signum is None:
-                print(f"error: {error}", file=sys.stderr)
+                after = f"; once that is mended, {advice()}" if isinstance(error, OSError) else ""
+                print(f"error: {error}{after}", file=sys.stderr)
                 return REFUSED
         except BaseException:  # libraries may wrap what interrupted them into errors of their own
             if stop.signum is None:
