@@ -96,29 +96,42 @@ class Session:
 
     def respond(self, populations: Populations, sigma: np.ndarray, iteration: int) -> list[Policy]:
         """Every player's best response to sigma."""
+        starts = [self._start(population[-1]) for population in populations]
         return [
-            self.trained(f"train/{iteration}/{player}", self.config.ppo, populations, sigma, player)
+            self.trained(f"train/{iteration}/{player}", self.config.ppo, populations, sigma, player, starts[player])
             for player in self.players
         ]
 
-    def trained(self, unit: str, oracle: PPO, populations: Populations, sigma: np.ndarray, player: int) -> Policy:
+    def _start(self, latest: Policy) -> Policy | None:
+        """What the next best response goes on from: the player's latest policy, where it can be trained."""
+        return latest if self.config.warm_start and isinstance(latest, NeuralPolicy) else None
+
+    def trained(
+        self,
+        unit: str,
+        oracle: PPO,
+        populations: Populations,
+        sigma: np.ndarray,
+        player: int,
+        start: Policy | None = None,
+    ) -> Policy:
         """The best response of that name: from the store, or trained, stored and read back."""
         if unit in self.store:
             self.forecast.skipped("steps", oracle.updates * oracle.batch)
         else:
             curve: list[dict[str, float]] = []
-            start = Stopwatch()
+            watch = Stopwatch()
 
             def progress(update: dict[str, float]) -> None:
                 self.stop.check()
                 # An update in which no episode ended has no mean return.
                 curve.append({name: value for name, value in update.items() if np.isfinite(value)})
-                self.forecast.spent("steps", oracle.batch, start.lap())
+                self.forecast.spent("steps", oracle.batch, watch.lap())
                 share = update["steps"] / oracle.steps
                 speed = self.forecast.speed("steps")
                 self.show.working(f"training {unit}, {share:.0%}; {speed:,.0f} steps/s; {self.forecast} left")
 
-            config, latest = self.config, populations[player][-1]
+            config = self.config
             policy = best_response(
                 self.plan.game,
                 oracle,
@@ -129,7 +142,7 @@ class Session:
                 unit,
                 reward=config.reward,
                 device=self.plan.device,
-                start=latest if config.warm_start and isinstance(latest, NeuralPolicy) else None,
+                start=start,
                 progress=progress,
             )
             self.store.save(unit, policy, curve)

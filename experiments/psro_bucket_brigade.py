@@ -66,11 +66,11 @@ class Config:
     """What best responses maximise: the player's own return, or the sum over all players."""
     warm_start: bool = True
     """Let best responses go on from the player's latest policy, where PPO trained that, rather than from scratch."""
-    ppo: PPO = field(default_factory=lambda: PPO(steps=400_000, num_lanes=1024))
+    ppo: PPO = field(default_factory=PPO)
     """How best responses are trained."""
-    gap_steps: int = 400_000
+    gap_steps: int = PPO.steps
     """Training steps of one last best response per player, which bound the final gap from below; 0 does without."""
-    gap_episodes: int = 2048
+    gap_episodes: int = 8192
     """Fresh episodes of each strategy that a gap compares, and of the meta-strategy's play in every iteration."""
     seed: int = 0
     """Equal seeds give equal runs, bit for bit on one kind of CPU."""
