@@ -56,20 +56,19 @@ class Session:
         self.plan, self.config, self.run, self.stop, self.show = plan, plan.config, run, stop, show
         self.players = range(len(plan.game.agents))
         self.store, self.folder = PolicyStore(run.path / "policies"), run.path / "snapshots"
-        self.trackers: list[Tracker] = trackers(run)
+        self.trackers: list[Tracker] = []
         self.rows: Rows = []
         self.latest: Snapshot | None = None
         self.forecast = Forecast(*self._work(0))
 
     def restore(self) -> None:
-        """Read, verify and show the iterations that are done."""
+        """Verify what is done, all of it before anything is written; then show it."""
         done = finished_iterations(self.folder)
         if done - 1 > self.config.iterations:
             raise ValueError(f"{self.run.path} already has {done - 1} iterations: ask for at least as many")
-        for iteration in range(done):
-            path = snapshot_path(self.folder, iteration)
+        finished = [snapshot_path(self.folder, iteration) for iteration in range(done)]
+        for path in (*finished, *(self.run.path / "gap").glob("[0-9]*")):
             verify(path)
-            self._publish(read_rows(path))
         if done:
             self.latest = load_snapshot(self.folder, done - 1, self.store)
             self.forecast = Forecast(*self._work(done))
@@ -77,6 +76,9 @@ class Session:
             for player in self.players:
                 if f"initial/{player}" not in self.store:
                     self.store.save(f"initial/{player}", self.plan.initial, [])
+        self.trackers = trackers(self.run)
+        for path in finished:
+            self._publish(read_rows(path))
 
     def snapshots(self) -> Iterator[Snapshot]:
         """The iterations that are left; none is yielded twice, whichever process yielded it."""
@@ -126,7 +128,8 @@ class Session:
                 curve.append({name: value for name, value in update.items() if np.isfinite(value)})
                 self.forecast.spent("steps", oracle.batch, watch.lap())
                 share = update["steps"] / oracle.steps
-                self.show.working(f"{unit}: player {player}, {share:.0%}, {self.forecast.speed('steps'):,.0f} steps/s")
+                speed = self.forecast.speed("steps")
+                self.show.working(f"training {unit}, {share:.0%}; {speed:,.0f} steps/s; {self.forecast} left")
 
             config = self.config
             policy = best_response(
@@ -180,7 +183,6 @@ class Session:
             if not path.exists():
                 with whole_folder(path) as folder:
                     write_atomic(folder / "metrics.jsonl", to_lines(self._measure_gap(snapshot)))
-            verify(path)
             rows = read_rows(path)
             for tracker in self.trackers:
                 tracker.write(rows)

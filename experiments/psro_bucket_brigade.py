@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if __name__ == "__main__":  # run as a file, only this folder is on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from experiments.stop import end_at_once
+
+    end_at_once()
 
 import tyro
 
@@ -149,12 +152,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def work(stop: Stop) -> None:
         config = parse(given)
-        from experiments.psro import solve
-
         plan = planned(config)
-        run = opened(config)
-        advice[0] = f"go on with {config.resume_command}"
-        solve(plan, run, stop)
+        with opened(config) as run:
+            advice[0] = f"go on with {config.resume_command}"
+            from experiments.psro import solve  # torch
+
+            solve(plan, run, stop)
 
     return guarded(work, lambda: advice[0])
 

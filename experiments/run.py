@@ -17,6 +17,7 @@ import platform
 import shutil
 import subprocess
 from pathlib import Path
+from types import TracebackType
 from typing import IO, Any
 
 from marl.atomic import BrokenCheckpoint, read_json, sweep, to_json, verify, whole_folder, write_atomic
@@ -28,12 +29,18 @@ PACKAGES = ("numpy", "scipy", "torch", "gymnasium", "safetensors")
 
 
 class RunFolder:
-    """A folder this process alone writes to, until it ends."""
+    """A folder this process alone writes to, until it is closed or the process ends."""
 
     def __init__(self, path: Path):
         self.path = path
         self._lock = _locked(path)
         sweep(path)
+
+    def __enter__(self) -> "RunFolder":
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._lock.close()
 
     def write_json(self, name: str, value: Any) -> None:
         write_atomic(self.path / name, to_json(value))
@@ -136,5 +143,6 @@ def _locked(path: Path) -> IO[str]:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
+        lock.close()
         raise ValueError(f"another process is writing to {path}: wait for it, or stop it first") from None
     return lock

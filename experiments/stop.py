@@ -1,11 +1,25 @@
 """How a command ends: signals, errors and exit codes."""
 
+import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
-FAILED, BAD_VALUE = 1, 2
+REFUSED = 2
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def end_at_once() -> None:
+    """While there is nothing to save, as during the first imports: let signals end the process, with no traceback."""
+
+    def end(signum: int, frame: FrameType | None) -> None:
+        os.write(2, f"stopped by {signal.Signals(signum).name}\n".encode())
+        os._exit(128 + signum)
+
+    for signum in SIGNALS:
+        signal.signal(signum, end)
 
 
 class Stopped(KeyboardInterrupt):
@@ -21,9 +35,15 @@ class Stop:
 
     signum: int | None = None
 
-    def listen(self) -> None:
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(signum, self._receive)
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Receive both signals until the block ends."""
+        before = {signum: signal.signal(signum, self._receive) for signum in SIGNALS}
+        try:
+            yield
+        finally:
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
 
     def check(self) -> None:
         if self.signum is not None:
@@ -36,25 +56,23 @@ class Stop:
 
 
 def guarded(work: Callable[[Stop], None], advice: Callable[[], str]) -> int:
-    """Run `work` to its end and return the exit code; anything expected to go wrong costs one message, no traceback.
+    """Run `work` and return the exit code; what can be expected to go wrong costs one message, no traceback.
 
-    0: done. 128 + signal: stopped; the message ends with `advice()`. 2: a value the user gave cannot work (ValueError)
-    or the system refused (OSError: full disk, no permission).
+    0: done. 128 + signal: stopped; the message ends with `advice()`, what to do next. 2: a value the user gave cannot
+    work (ValueError), the system refused (OSError: full disk, no permission), or training diverged (ArithmeticError).
     """
     stop = Stop()
-    stop.listen()
-    try:
-        work(stop)
-        return 0
-    except Stopped:
-        pass
-    except (ValueError, OSError, ArithmeticError) as error:
-        if stop.signum is None:
-            print(f"error: {error}", file=sys.stderr)
-            return BAD_VALUE
-    except BaseException:  # libraries may wrap what interrupted them into errors of their own
-        if stop.signum is None:
-            raise
-    signum = stop.signum or signal.SIGINT
-    print(f"stopped by {signal.Signals(signum).name}: {advice()}", file=sys.stderr)
-    return 128 + signum
+    with stop.listening():
+        try:
+            work(stop)
+            return 0
+        except (ValueError, OSError, ArithmeticError) as error:
+            if stop.signum is None:
+                after = f"; once that is mended, {advice()}" if isinstance(error, OSError) else ""
+                print(f"error: {error}{after}", file=sys.stderr)
+                return REFUSED
+        except BaseException:  # libraries may wrap what interrupted them into errors of their own
+            if stop.signum is None:
+                raise
+        print(f"stopped by {signal.Signals(stop.signum).name}: {advice()}", file=sys.stderr)
+        return 128 + stop.signum

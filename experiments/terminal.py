@@ -12,6 +12,10 @@ from rich.text import Text
 
 COLUMNS = ("iteration", "policies", "gap", "gap before", "team return", "per night", "steps/s", "time left")
 
+CAPTION = (
+    "gap: among the policies found; gap before: in the whole game, of the meta-strategy that these policies answer"
+)
+
 
 class Display(Protocol):
     """Shows one row per iteration, and what is being worked on."""
@@ -50,7 +54,7 @@ class LiveTable:
         self.live.__exit__(kind, error, trace)
 
     def _render(self) -> Group:
-        table = Table(*(Column(name, justify="right") for name in COLUMNS))
+        table = Table(*(Column(name, justify="right") for name in COLUMNS), caption=CAPTION)
         for cells in self.rows:
             table.add_row(*(cells.get(name, "") for name in COLUMNS))
         return Group(table, Text(self.status, style="dim"))
@@ -66,6 +70,7 @@ class PlainLines:
         pass
 
     def __enter__(self) -> "PlainLines":
+        self._print(CAPTION)
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
