@@ -114,7 +114,7 @@ class Config:
 
 
 SMOKE = Config(
-    iterations=2,
+    iterations=1,
     episodes=32,
     ppo=PPO(steps=4_096, num_lanes=128, epochs=2, minibatches=4),
     gap_steps=4_096,
