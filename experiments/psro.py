@@ -81,18 +81,9 @@ class Session:
             self._publish(read_rows(path))
 
     def snapshots(self) -> Iterator[Snapshot]:
-        """The iterations that are left; none is yielded twice, whichever process yielded it."""
-        first = self.latest
-        if first is None:
-            populations: Populations = [[self.store.load(f"initial/{player}").policy] for player in self.players]
-            iterations, known = range(1, self.config.iterations + 1), None
-        else:
-            populations, known = first.populations, first.payoffs
-            iterations = range(first.iteration + 1, self.config.iterations + 1)
-        if first is None or iterations:
-            for snapshot in psro(populations, self.respond, self.evaluate, self.plan.solver, iterations, known):
-                if first is None or snapshot.iteration > first.iteration:
-                    yield snapshot
+        """The iterations that are left."""
+        initial = [[self.store.load(f"initial/{player}").policy] for player in self.players]
+        return psro(initial, self.respond, self.evaluate, self.plan.solver, self.config.iterations, self.latest)
 
     def respond(self, populations: Populations, sigma: np.ndarray, iteration: int) -> list[Policy]:
         """Every player's best response to sigma."""
@@ -152,9 +143,9 @@ class Session:
     def evaluate(self, populations: Populations, known: PayoffTable | None) -> PayoffTable:
         """The payoff table, with the profiles it lacked."""
         self.show.working("playing new profiles")
-        start, held = Stopwatch(), 0 if known is None else known.episodes[0].size
+        start, held = Stopwatch(), 0 if known is None else known.episodes.size
         table = evaluate(self.plan.game, populations, self.config.episodes, self.config.seed, known)
-        self.forecast.spent("profiles", table.episodes[0].size - held, start.lap())
+        self.forecast.spent("profiles", table.episodes.size - held, start.lap())
         return table
 
     def finish(self, snapshot: Snapshot) -> None:

@@ -61,7 +61,7 @@ class Config:
     population_size: int = 50
     """Individuals per population of alpha_rank."""
     episodes: int = 256
-    """Episodes per joint profile of policies; even, since the table keeps two halves apart."""
+    """Episodes per joint profile of policies."""
     reward: Literal["own", "team"] = "own"
     """What best responses maximise: the player's own return, or the sum over all players."""
     warm_start: bool = True
@@ -88,11 +88,16 @@ class Config:
     """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
 
     def __post_init__(self) -> None:
-        for name, least in (("iterations", 0), ("seed", 0), ("max_nights", 1), ("gap_episodes", 4), ("threads", 1)):
+        for name, least in (
+            ("iterations", 0),
+            ("seed", 0),
+            ("max_nights", 1),
+            ("episodes", 2),
+            ("gap_episodes", 2),
+            ("threads", 1),
+        ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if self.episodes < 4 or self.episodes % 2:
-            raise ValueError(f"episodes must be even and at least 4, got {self.episodes}")
         if self.name is not None and self.name != Path(self.name).name:
             raise ValueError(f"name must be one folder's name, got {self.name!r}: use --run-dir for a path")
         if self.gap_steps != 0 and self.gap_steps < self.ppo.batch:

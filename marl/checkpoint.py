@@ -65,9 +65,9 @@ def save_snapshot(
     """
     with whole_folder(snapshot_path(folder, snapshot.iteration)) as path:
         table = snapshot.payoffs
-        # The last two follow from the table: they are there for whoever reads the file without this package.
-        derived: dict[str, Any] = {"mean": table.mean, "standard_error": table.standard_error}
-        np.savez(path / "payoffs.npz", sigma=snapshot.sigma, **derived, **table._asdict())
+        # The standard errors follow from the rest: they are there for whoever reads the file without this package.
+        arrays: dict[str, Any] = table._asdict() | {"standard_error": table.standard_error, "sigma": snapshot.sigma}
+        np.savez(path / "payoffs.npz", **arrays)
         policies = [[{"unit": unit, "sha256": store.seal(unit)} for unit in names] for names in units]
         write_atomic(path / "snapshot.json", to_json({"iteration": snapshot.iteration, "policies": policies}))
         for name, data in files.items():

@@ -1,6 +1,6 @@
 """Policy-space response oracles: the outer loop as a generator."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -15,10 +15,10 @@ from marl.oracles import Oracle, Progress
 from marl.policies import NeuralPolicy
 from marl.population import PayoffTable
 from marl.wrappers import TeamReward
+from metasolvers import MetaSolver
 
 Respond = Callable[[Populations, np.ndarray, int], Sequence[Policy]]
 Evaluate = Callable[[Populations, PayoffTable | None], PayoffTable]
-MetaSolver = Callable[[np.ndarray], np.ndarray]
 
 
 class Snapshot(NamedTuple):
@@ -35,27 +35,27 @@ def psro(
     respond: Respond,
     evaluate: Evaluate,
     meta_solver: MetaSolver,
-    iterations: Iterable[int],
-    known: PayoffTable | None = None,
-) -> Iterable[Snapshot]:
+    iterations: int,
+    done: Snapshot | None = None,
+) -> Iterator[Snapshot]:
     """Policy-space response oracles [Lanctot et al. 2017, algorithm 1]; one snapshot an iteration.
 
-    The first snapshot is of the populations as given (iteration 0, or the one to resume from: pass its populations,
-    its payoffs as `known`, and the iterations that are left). `respond(populations, sigma, iteration)` gives one new
-    policy per player, `evaluate(populations, known)` extends the payoff table, `meta_solver(payoffs)` is any of
-    `metasolvers`.
+    Iteration 0 solves the game among the initial `populations`; each of the `iterations` after it adds a best response
+    per player. `respond(populations, sigma, iteration)` gives the responses, `evaluate(populations, known)` extends the
+    payoff table, `meta_solver(payoffs)` is any of `metasolvers`. Where the snapshot `done` is given, only those after
+    it are made and yielded.
     """
-    iterations = list(iterations)
-    populations = [list(population) for population in populations]
-    payoffs = evaluate(populations, known)
-    sigma = meta_solver(payoffs.mean)
-    yield Snapshot(iterations[0] - 1 if iterations else 0, populations, payoffs, sigma)
-    for iteration in iterations:
-        responses = respond(populations, sigma, iteration)
-        populations = [[*old, new] for old, new in zip(populations, responses, strict=True)]
-        payoffs = evaluate(populations, payoffs)
-        sigma = meta_solver(payoffs.mean)
-        yield Snapshot(iteration, populations, payoffs, sigma)
+    if done is None:
+        populations = [list(population) for population in populations]
+        payoffs = evaluate(populations, None)
+        done = Snapshot(0, populations, payoffs, meta_solver(payoffs.mean))
+        yield done
+    for iteration in range(done.iteration + 1, iterations + 1):
+        responses = respond(done.populations, done.sigma, iteration)
+        populations = [[*old, new] for old, new in zip(done.populations, responses, strict=True)]
+        payoffs = evaluate(populations, done.payoffs)
+        done = Snapshot(iteration, populations, payoffs, meta_solver(payoffs.mean))
+        yield done
 
 
 def best_response(

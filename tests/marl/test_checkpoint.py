@@ -93,7 +93,7 @@ def test_a_snapshot_is_equal_when_read_back(stored: tuple[Path, PolicyStore, Sna
     for mine, theirs in zip((*read.payoffs, read.sigma), (*snapshot.payoffs, snapshot.sigma), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     again = evaluate(GAME, read.populations, 8, seed=0)
-    np.testing.assert_array_equal(again.means, snapshot.payoffs.means)
+    np.testing.assert_array_equal(again.mean, snapshot.payoffs.mean)
 
 
 def test_policies_other_than_the_measured_ones_are_refused(stored: tuple[Path, PolicyStore, Snapshot]) -> None:
