@@ -16,6 +16,12 @@ Act = Callable[[], tuple[Array, ...]]
 MakeLanes = Callable[[int], Lanes]
 
 
+MAX_LANES = 8192
+"""Lanes played side by side at most; more are no faster, and take memory."""
+MAX_STEPS = 50_000
+"""After which an episode is taken for endless."""
+
+
 class Episodes(NamedTuple):
     """Each lane's first episode."""
 
@@ -29,15 +35,16 @@ def play(
     episodes: int,
     seed: int,
     units: Sequence[str],
-    max_lanes: int = 8192,
-    max_steps: int = 20_000,
+    max_lanes: int = MAX_LANES,
+    max_steps: int = MAX_STEPS,
 ) -> Episodes:
     """`episodes` episodes of each of P profiles: returns [P, episodes, N], lengths [P, episodes].
 
     Profile p plays the unit of work named `units[p]`: its numbers depend on (seed, its unit's name, episodes) only,
     not on the profiles it is batched with. `game` may be a function that makes lanes of a given number instead.
-    Raises ValueError where names and profiles do not match, or an episode is still going after `max_steps`.
+    Raises ValueError where names and profiles do not match, for no episodes, or one still going after `max_steps`.
     """
+    _check_episodes(episodes)
     if len(units) != len(profiles) or len(set(units)) != len(units):
         raise ValueError(
             f"every profile needs a unit name of its own: {len(profiles)} profiles, {len(set(units))} names"
@@ -62,11 +69,25 @@ def play_mixture(
     episodes: int,
     seed: int,
     unit: str,
-    max_steps: int = 20_000,
+    max_steps: int = MAX_STEPS,
 ) -> Episodes:
-    """Episodes each cast with one joint profile from sigma: returns [episodes, N], lengths [episodes]."""
-    lanes = _lanes_maker(game)(episodes)
-    lanes.reset(seed, unit)
+    """Episodes each cast with one joint profile from sigma: returns [episodes, N], lengths [episodes].
+
+    They are played in blocks of at most `MAX_LANES`. Raises ValueError as `play` does.
+    """
+    _check_episodes(episodes)
+    make_lanes = _lanes_maker(game)
+    blocks = [
+        _cast_episodes(make_lanes(min(MAX_LANES, episodes - first)), populations, sigma, seed, unit, first, max_steps)
+        for first in range(0, episodes, MAX_LANES)
+    ]
+    return Episodes(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+
+
+def _cast_episodes(
+    lanes: Lanes, populations: Populations, sigma: np.ndarray, seed: int, unit: str, first: int, max_steps: int
+) -> Episodes:
+    lanes.reset(seed, f"{unit}/{first}" if first else unit)
     seats = range(len(lanes.agents))
     cast = Cast(lanes, populations, sigma, seats)
     cast.start()  # only first episodes count: nobody is cast again
@@ -76,6 +97,11 @@ def play_mixture(
         return tuple(actions[seat] for seat in seats)
 
     return _first_episodes(lanes, act, max_steps)
+
+
+def _check_episodes(episodes: int) -> None:
+    if episodes < 1:
+        raise ValueError(f"there must be at least 1 episode to play, got {episodes}")
 
 
 class _ProfilePlayer:

@@ -173,7 +173,8 @@ def _enlarged(known: PayoffTable | None, sizes: tuple[int, ...]) -> PayoffTable:
 
 
 def _record(table: PayoffTable, profile: tuple[int, ...], returns: np.ndarray) -> None:
-    players, where = returns.shape[1], (..., *profile)
+    players = returns.shape[1]
+    where: tuple = (..., *profile)
     table.mean[where] = returns.mean(axis=0)
     table.covariance[where] = np.cov(returns, rowvar=False).reshape(players, players)
     table.episodes[profile] = len(returns)

@@ -21,7 +21,7 @@ class PPO:
     horizon: int = 8
     """Steps per lane and update."""
     epochs: int = 3
-    """Passes over each rollout."""
+    """Passes over each rollout, which is shuffled once."""
     minibatches: int = 8
     """Gradient steps per pass."""
     learning_rate: float = 4e-3

@@ -229,7 +229,7 @@ class ReturnScale:
     RATE = 0.1  # of the newest rollout; the first ones count equally
 
     def __init__(self) -> None:
-        self.mean, self.square, self.deviation, self.seen = 0.0, 1.0, 1.0, 0
+        self.mean, self.variance, self.deviation, self.seen = 0.0, 0.0, 1.0, 0
 
     def apply(self, returns: Tensor) -> Tensor:
         return (returns - self.mean) / self.deviation
@@ -239,22 +239,28 @@ class ReturnScale:
 
     def follow(self, returns: Tensor, weights: Tensor, head: tuple[Tensor, Tensor]) -> None:
         """Take in a rollout's returns [M] and rescale the head [1, H], [1] accordingly, in place."""
-        mean, square = weighted_mean(returns, weights), weighted_mean(returns.double().square(), weights)
+        returns, weights = returns.double(), weights.double()
+        centre = weighted_mean(returns, weights)
+        spread = weighted_mean((returns - centre).square(), weights)
         old_mean, old_deviation = self.mean, self.deviation
         self.seen += 1
         rate = max(self.RATE, 1 / self.seen)
-        self.mean += rate * (mean.item() - self.mean)
-        self.square += rate * (square.item() - self.square)
-        self.deviation = max(math.sqrt(max(self.square - self.mean**2, 0.0)), 1e-4)
+        step = centre.item() - self.mean
+        self.mean += rate * step
+        # The variance of two samples together: within each, and between their means.
+        self.variance = (1 - rate) * (self.variance + rate * step**2) + rate * spread.item()
+        # Returns that differ by less than float32 can tell are all the same, whatever their unit.
+        smallest = max(1e-6 * abs(self.mean), float(np.finfo(np.float32).tiny))
+        self.deviation = max(math.sqrt(self.variance), smallest) if self.variance or self.mean else 1.0
         weight, bias = head
         weight.mul_(old_deviation / self.deviation)
         bias.copy_((bias * old_deviation + old_mean - self.mean) / self.deviation)
 
     def state_dict(self) -> dict[str, float]:
-        return {"mean": self.mean, "square": self.square, "deviation": self.deviation, "seen": self.seen}
+        return {"mean": self.mean, "variance": self.variance, "deviation": self.deviation, "seen": self.seen}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        self.mean, self.square, self.deviation = state["mean"], state["square"], state["deviation"]
+        self.mean, self.variance, self.deviation = state["mean"], state["variance"], state["deviation"]
         self.seen = int(state["seen"])
 
 

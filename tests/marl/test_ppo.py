@@ -106,9 +106,9 @@ def test_several_seats_learn_at_once():
     assert rows[0] @ rows[1] > 0.9
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1e4])
-def test_rewards_may_be_of_any_size(scale):
-    payoffs = scale * (np.array(matching_pennies().payoffs) + 3)
+@pytest.mark.parametrize(("scale", "offset"), [(1e-6, 3e-6), (1e-3, 3e-3), (1e4, 3e4), (1.0, 1e4)])
+def test_rewards_may_be_of_any_size(scale, offset):
+    payoffs = scale * np.array(matching_pennies().payoffs) + offset
     lanes = versus(NormalForm(payoffs), {1: [Fixed((0.6, 0.4))]}, [0], QUICK.num_lanes)
     assert first_row(QUICK.train(lanes, [0], 0)[0], 5)[0] > 0.9
 
