@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN = $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install psro test check slow gpu papers bench clean
+.PHONY: help install psro test check lint slow gpu papers bench clean
 
 help:
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -23,11 +23,13 @@ psro: install ## the main job: PSRO on Bucket Brigade at its default budget (ARG
 test: install ## the whole default test suite, with coverage
 	$(RUN) -m pytest --cov --cov-report=term
 
-check: install ## format, lint, types and fast tests
+check: lint ## format, lint, types and fast tests
+	$(RUN) -m pytest -q -x
+
+lint: install ## format, lint and types alone
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
 	$(RUN) -m mypy
-	$(RUN) -m pytest -q -x
 
 slow: install ## long tests
 	$(RUN) -m pytest -m slow

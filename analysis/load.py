@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def load_run(path: Path) -> Run:
         config = json.loads((path / "run.json").read_text())["config"]
         lines = (path / "metrics.jsonl").read_text().splitlines()
         return Run(path, config, [_iteration(folder) for folder in folders], [json.loads(line) for line in lines])
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, ValueError, BadZipFile) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 

@@ -20,12 +20,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from marl.atomic import BrokenCheckpoint, read_json, sweep, to_json, verify, whole_folder, write_atomic
+from marl.atomic import MANIFEST, BrokenCheckpoint, read_json, sweep, to_json, verify, whole_folder, write_atomic
 
 RUN = "run.json"
 ROOM = 64 * 2**20
 """Bytes that must be free before a run starts; ordinary runs stay far below."""
-PACKAGES = ("numpy", "scipy", "torch", "gymnasium", "safetensors")
+PACKAGES = ("numpy", "scipy", "torch", "safetensors")
 
 
 class RunFolder:
@@ -79,8 +79,11 @@ def read_settings(path: Path) -> dict:
     """The configuration a run was started with. Raises BrokenCheckpoint for a folder that is no whole run."""
     if not path.is_dir():
         raise BrokenCheckpoint(f"there is no run to resume at {path}: start it without --resume")
-    verify(path)
-    return read_json(path / RUN)["config"]
+    verify(path, growing=True)
+    settings = read_json(path / RUN)
+    if RUN not in read_json(path / MANIFEST) or not isinstance(settings.get("config"), dict):
+        raise BrokenCheckpoint(f"{path / RUN} is not as a run writes it: start a new run elsewhere")
+    return settings["config"]
 
 
 def resume(path: Path, config: dict, free: tuple[str, ...]) -> RunFolder:
@@ -89,10 +92,11 @@ def resume(path: Path, config: dict, free: tuple[str, ...]) -> RunFolder:
     Raises ValueError that lists the fields that differ, and BrokenCheckpoint for a folder that is no whole run.
     """
     stored = read_settings(path)
+    before, now = flat(stored), flat(config)
     differing = [
-        f"{name} was {old!r}, now {new!r}"
-        for (name, old), new in zip(flat(stored).items(), flat(config).values(), strict=True)
-        if old != new and name not in free
+        f"{name} was {before.get(name)!r}, now {now.get(name)!r}"
+        for name in before | now
+        if before.get(name) != now.get(name) and name not in free
     ]
     if differing:
         raise ValueError(f"{path} was started with another configuration: {'; '.join(differing)}")

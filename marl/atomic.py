@@ -57,14 +57,23 @@ def whole_folder(path: Path) -> Iterator[Path]:
     _sync(path.parent)
 
 
-def verify(folder: Path) -> None:
-    """Compare a folder's files with its manifest. Raises BrokenCheckpoint for any that differ or are missing."""
-    for name, expected in read_json(folder / MANIFEST).items():
+def verify(folder: Path, growing: bool = False) -> None:
+    """Compare a folder's files with its manifest; only a `growing` folder may hold others.
+
+    Raises BrokenCheckpoint for files that differ, are missing, or are not in the manifest.
+    """
+    manifest = read_json(folder / MANIFEST)
+    if not isinstance(manifest, dict):
+        raise BrokenCheckpoint(f"{folder / MANIFEST} is not as the run wrote it: it names no files")
+    for name, expected in manifest.items():
         file = folder / name
         if not file.is_file():
             raise BrokenCheckpoint(f"{file} is missing: restore it from a copy of the run, or start a new run")
         if digest(file) != expected:
             raise BrokenCheckpoint(f"{file} is not as the run wrote it (its sha256 differs from {MANIFEST})")
+    strangers = {file.name for file in folder.iterdir()} - set(manifest) - {MANIFEST}
+    if strangers and not growing:
+        raise BrokenCheckpoint(f"{folder / min(strangers)} is not in {MANIFEST}: the run did not write it there")
 
 
 def sweep(folder: Path) -> None:

@@ -6,6 +6,7 @@ objects: nothing is ever unpickled.
 
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from safetensors import SafetensorError
@@ -82,9 +83,12 @@ def load_snapshot(folder: Path, iteration: int, store: PolicyStore) -> Snapshot:
     for stored in (stored for population in policies for stored in population):
         if stored["unit"] not in store or store.seal(stored["unit"]) != stored["sha256"]:
             raise BrokenCheckpoint(f"{store.path(stored['unit'])} is not the policy that {path} was measured with")
-    with np.load(path / "payoffs.npz", allow_pickle=False) as arrays:
-        table = PayoffTable(*(arrays[name] for name in PayoffTable._fields))
-        sigma = arrays["sigma"]
+    try:
+        with np.load(path / "payoffs.npz", allow_pickle=False) as arrays:
+            table = PayoffTable(*(arrays[name] for name in PayoffTable._fields))
+            sigma = arrays["sigma"]
+    except (KeyError, ValueError, BadZipFile) as error:
+        raise BrokenCheckpoint(f"{path / 'payoffs.npz'} was written by another version ({error}): use that") from error
     populations = [[store.load(stored["unit"]).policy for stored in population] for population in policies]
     return Snapshot(iteration, populations, table, sigma)
 

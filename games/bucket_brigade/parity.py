@@ -12,6 +12,7 @@ from games.bucket_brigade.rules import BucketBrigade
 from games.bucket_brigade.scripted import policy
 from games.game import Policy
 from games.play import Episodes, play
+from games.spelling import unknown
 
 PUBLISHED: list[dict[str, Any]] = json.loads(Path(__file__).with_name("published.json").read_text())["quantities"]
 
@@ -75,20 +76,28 @@ def line(row: Comparison) -> str:
 
 
 def main(episodes: int = 4000, seed: int = 0, only: str = "") -> int:
-    """Print every published value beside ours; the exit code is 1 where one disagrees.
+    """Print every published value beside ours; the exit code is 1 where one disagrees, 2 for arguments that cannot be.
 
     Args:
         episodes: Fresh episodes per value.
         seed: Seed of the episodes.
         only: Only quantities whose name contains this text.
     """
+    asked = [quantity for quantity in PUBLISHED if only in quantity["quantity"]]
+    problem = None
+    if not asked:
+        problem = unknown("published quantity", only, [quantity["quantity"] for quantity in PUBLISHED])
+    elif episodes < 2 or seed < 0:
+        problem = ValueError(f"parity needs at least 2 episodes and a seed of at least 0, got {episodes} and {seed}")
+    if problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
     print(HEADER)
     rows = []
-    for quantity in PUBLISHED:
-        if only in quantity["quantity"]:
-            rows.append(compare(quantity, episodes, seed))
-            print(line(rows[-1]), flush=True)
-    wrong, worst = sum(not row.ok for row in rows), max((abs(row.z) for row in rows), default=0.0)
+    for quantity in asked:
+        rows.append(compare(quantity, episodes, seed))
+        print(line(rows[-1]), flush=True)
+    wrong, worst = sum(not row.ok for row in rows), max(abs(row.z) for row in rows)
     print(f"{len(rows)} values, {wrong} beyond {TOLERANCE} standard errors; worst |z| {worst:.2f}")
     return int(wrong > 0)
 

@@ -19,7 +19,7 @@ def test_published_values(quantity):
     agrees(quantity, episodes=2000)
 
 
-@pytest.mark.slow
+@pytest.mark.papers
 @pytest.mark.parametrize("quantity", LONG, ids=lambda quantity: quantity["quantity"])
 def test_values_of_the_engine_rules_without_a_cap(quantity):
     agrees(quantity, episodes=2000)
@@ -39,3 +39,10 @@ def test_the_command_reports_and_fails_where_a_value_disagrees(capsys, monkeypat
     monkeypatch.setattr("games.bucket_brigade.parity.PUBLISHED", [wrong])
     assert main(episodes=200) == 1
     assert "NO" in capsys.readouterr().out
+
+
+def test_the_command_refuses_what_cannot_be(capsys):
+    assert main(only="random esay") == 2
+    assert "random easy" in capsys.readouterr().err
+    assert main(episodes=1) == 2
+    assert "at least 2 episodes" in capsys.readouterr().err

@@ -1,42 +1,24 @@
 """Payoff tables and gaps, against games whose exact values are known."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 from games.normal_form import NormalForm, matching_pennies
-from games.policies import draw
 from marl.population import deviation_value, evaluate, full_gap, mixture_value
 from metasolvers import cce_gap, deviation_gains
+from tests.marl.small_games import Fixed
 
-
-@dataclass(frozen=True)
-class Mixed:
-    """Plays a fixed distribution over the actions of a normal-form game."""
-
-    probabilities: tuple[float, ...]
-    noise_size: int = 1
-
-    def start(self, lanes):
-        return None
-
-    def act(self, observation, legal, memory, noise):
-        rows = np.broadcast_to(np.asarray(self.probabilities, np.float32), (len(noise), len(self.probabilities)))
-        return draw(rows, noise[:, 0]), memory
-
-
-HEADS, TAILS, FAIR = Mixed((1.0, 0.0)), Mixed((0.0, 1.0)), Mixed((0.5, 0.5))
+HEADS, TAILS, FAIR = Fixed((1.0, 0.0)), Fixed((0.0, 1.0)), Fixed((0.5, 0.5))
 GENERAL_SUM = NormalForm([[[3, 0, 1], [1, 2, -1]], [[2, 5, 0], [0, 1, 4]]])
 
 
 def exact_mean(game, populations):
-    strategies = [np.array([policy.probabilities for policy in population]) for population in populations]
+    strategies = [np.array([policy.mixture for policy in population]) for population in populations]
     return np.einsum("nab,ia,jb->nij", game.payoffs, *strategies)
 
 
 def test_means_and_errors_agree_with_the_exact_values():
-    populations = [[FAIR, HEADS, Mixed((0.2, 0.8))], [Mixed((0.3, 0.3, 0.4)), Mixed((0.0, 0.5, 0.5))]]
+    populations = [[FAIR, HEADS, Fixed((0.2, 0.8))], [Fixed((0.3, 0.3, 0.4)), Fixed((0.0, 0.5, 0.5))]]
     table = evaluate(GENERAL_SUM, populations, 4000, seed=1)
     noisy = table.standard_error > 0
     z = (table.mean - exact_mean(GENERAL_SUM, populations))[noisy] / table.standard_error[noisy]
@@ -57,7 +39,7 @@ def test_a_table_does_not_depend_on_how_it_was_extended():
 
 
 def test_only_new_profiles_are_played():
-    class Forbidden(Mixed):
+    class Forbidden(Fixed):
         def act(self, *_):
             raise AssertionError("this profile was known")
 
@@ -83,7 +65,7 @@ def test_the_gap_is_unbiased_and_its_error_is_honest():
     """Over many samples the estimate scatters around the exact gap as its standard error says, also where two players
     deviate, whose gains share one baseline sample."""
     game = GENERAL_SUM
-    populations = [[Mixed((0.9, 0.1)), Mixed((0.1, 0.9))], [Mixed((0.6, 0.2, 0.2)), Mixed((0.1, 0.8, 0.1))]]
+    populations = [[Fixed((0.9, 0.1)), Fixed((0.1, 0.9))], [Fixed((0.6, 0.2, 0.2)), Fixed((0.1, 0.8, 0.1))]]
     sigma = np.array([[0.1, 0.3], [0.5, 0.1]])
     payoffs = exact_mean(game, populations)
     assert all(gains.max() > 0.1 for gains in deviation_gains(payoffs, sigma))

@@ -166,6 +166,7 @@ def test_lanes_of_tensors_train_the_same_policy():
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_lanes_and_learner_may_live_on_cuda():
     def on_cuda(array):
         return torch.as_tensor(array, device="cuda")

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 
-from games.normal_form import rock_paper_scissors
+from games.normal_form import NormalForm, rock_paper_scissors
+from games.policies import Uniform
+from marl.oracles import PPO
 from marl.population import PayoffTable
-from marl.psro import psro
+from marl.psro import best_response, psro
 from metasolvers import deviation_gains, nash_conv, uniform, zero_sum_nash
 
 PAYOFFS = rock_paper_scissors().payoffs
@@ -52,3 +55,37 @@ def test_no_iterations_give_the_first_snapshot_alone():
     (only,) = psro([[0], [1]], respond, evaluate, zero_sum_nash, 0)
     assert only.populations == [[0], [1]]
     assert np.array_equal(only.sigma, [[1.0]])
+
+
+SELFISH = NormalForm([[[0, 0], [1, 1]], [[0, 0], [-9, -9]]])
+"""The first player gains 1 by its second action, which costs the other 9."""
+QUICK = PPO(steps=10_000, num_lanes=128)
+
+
+def responded(**training):
+    populations = [[Uniform.of(space)] for space in SELFISH.action_spaces]
+    return best_response(SELFISH, QUICK, populations, np.ones((1, 1)), 0, 0, "train/1/0", **training)
+
+
+@pytest.mark.parametrize(("reward", "best"), [("own", 1), ("team", 0)])
+def test_responses_maximise_the_reward_asked_for(reward, best):
+    policy = responded(reward=reward)
+    observation = np.zeros((1, SELFISH.observation_spaces[0].shape[0]), np.float32)
+    observation[:, -1] = 1
+    assert policy.act(observation, None, None, np.zeros((1, policy.noise_size), np.float32))[0][0] == best
+
+
+def test_a_response_is_a_pure_function_of_its_unit():
+    def weights(policy):
+        return [part.numpy() for layer in policy.layers for part in layer]
+
+    first, again = weights(responded()), weights(responded())
+    assert all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
+    onward = weights(responded(start=responded()))
+    assert not np.array_equal(first[0], onward[0])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_responses_train_on_cuda_and_come_back():
+    assert responded(device="cuda").device.type == "cpu"
