@@ -12,23 +12,23 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import tyro
 
+from analysis.load import load_run
 from experiments.psro_bucket_brigade import Config, began_as
 from games.bucket_brigade import BucketBrigade
-from games.bucket_brigade.scripted import policy
+from games.bucket_brigade.scripted import POLICIES, policy
 from games.game import Policy
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
 from marl.population import Estimate, Value, deviation_value, mixture_value
 from marl.psro import Snapshot
 
 SCRIPTED: dict[str, tuple[str, dict]] = {
-    "uniform": ("uniform", {}),
-    "always_rest": ("always_rest", {}),
-    "specialist": ("specialist", {}),
+    **{name: (name, {}) for name in POLICIES if name not in ("firefighter", "genome")},
     "firefighter any": ("firefighter", {"scope": "any"}),
     "firefighter owned": ("firefighter", {"scope": "owned"}),
-    "spread": ("spread", {}),
 }
-HEADER = f"{'iteration player':17}{'response':>18}  {'best scripted reply':38}{'uniform':>18}{'closed':>9}{'behind':>8}"
+HEADER = (
+    f"{'iteration player':17}{'response':>18}  {'best scripted reply':38}{'uniform':>18}{'closed':>15}{'behind':>10}"
+)
 WANTED_SHARE = 0.98
 """Of the gap between uniform play and the best scripted reply, in the first iteration."""
 
@@ -44,22 +44,37 @@ class Judgement(NamedTuple):
     uniform: Estimate
 
     @property
-    def share(self) -> float:
+    def share(self) -> Estimate:
         """Of the gap between uniform play and the best scripted reply that the response closes."""
-        return (self.response.value - self.uniform.value) / (self.scripted.value - self.uniform.value)
+        gap = self.scripted.value - self.uniform.value
+        share = (self.response.value - self.uniform.value) / gap
+        errors = (
+            self.response.standard_error,
+            share * self.scripted.standard_error,
+            (1 - share) * self.uniform.standard_error,
+        )
+        return Estimate(share, float(np.linalg.norm(errors) / abs(gap)), "estimate")
 
     @property
     def behind(self) -> float:
         """Standard errors that the response earns less than the best scripted reply; negative where it earns more."""
-        error = np.hypot(self.response.standard_error, self.scripted.standard_error)
-        return (self.scripted.value - self.response.value) / error
+        return apart(self.scripted, self.response)
 
     @property
     def ok(self) -> bool:
-        return self.share >= WANTED_SHARE if self.iteration == 1 else self.behind <= 2
+        if self.iteration == 1 and self.best != "uniform":
+            return self.share.value >= WANTED_SHARE
+        return self.behind <= 2
 
 
-def judged(game: BucketBrigade, before: Snapshot, responses: list[Policy], episodes: int) -> Iterator[Judgement]:
+def apart(larger: Estimate, smaller: Estimate) -> float:
+    """Standard errors between two independent estimates."""
+    return (larger.value - smaller.value) / float(np.hypot(larger.standard_error, smaller.standard_error))
+
+
+def judged(
+    game: BucketBrigade, before: Snapshot, responses: list[Policy], reward: str, episodes: int
+) -> Iterator[Judgement]:
     """Judge every player's response to the meta-strategy of the snapshot `before`, on fresh episodes."""
     iteration = before.iteration + 1
     scripted = {name: policy(kind, game, **fields) for name, (kind, fields) in SCRIPTED.items()}
@@ -69,6 +84,8 @@ def judged(game: BucketBrigade, before: Snapshot, responses: list[Policy], episo
             unit, seed = f"judge/{iteration}/{player}/{use}", 0
             deviation = (player, candidate)
             result = deviation_value(game, before.populations, before.sigma, deviation, episodes, seed, unit)
+            if reward == "team":
+                return result.team
             return Estimate(float(result.mean[player]), float(result.standard_error[player]), "estimate")
 
         selected = {name: value(candidate, f"select/{name}").value for name, candidate in scripted.items()}
@@ -87,7 +104,9 @@ def main(run: Annotated[Path, tyro.conf.Positional], episodes: int = 20_000) -> 
     """Judge every best response of a run, and its last meta-strategy; the exit code is 1 where one falls short.
 
     A response of the first iteration should close 98 % of the gap between uniform play and the best scripted reply;
-    a later one should earn no less than the best scripted reply, less 2 standard errors. All values are estimates.
+    a later one should earn no less than the best scripted reply, less 2 standard errors; and the last meta-strategy's
+    gap in the whole game should be below the first one's by 3 standard errors. Returns are estimates, of the reward
+    that the responses were trained for; gaps are lower bounds.
 
     Args:
         run: Folder of the run.
@@ -97,6 +116,7 @@ def main(run: Annotated[Path, tyro.conf.Positional], episodes: int = 20_000) -> 
         config = began_as(run, Config())
         store, folder = PolicyStore(run / "policies"), run / "snapshots"
         snapshots = [load_snapshot(folder, i, store) for i in range(finished_iterations(folder))]
+        gaps = load_run(run).series("full_gap")
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -104,20 +124,21 @@ def main(run: Annotated[Path, tyro.conf.Positional], episodes: int = 20_000) -> 
     print(HEADER)
     fine = True
     for before, after in pairwise(snapshots):
-        for row in judged(game, before, [population[-1] for population in after.populations], episodes):
+        responses = [population[-1] for population in after.populations]
+        for row in judged(game, before, responses, config.reward, episodes):
             print(_line(row), flush=True)
             fine &= row.ok
     _print_teams(game, snapshots[-1], episodes)
-    return 0 if fine else 1
+    return 0 if _gap_falls(gaps) and fine else 1
 
 
 def _line(row: Judgement) -> str:
     best = f"{row.best} {_number(row.scripted)}"
-    closed = f"{row.share:.1%}" if row.iteration == 1 else ""
+    closed = f"{row.share.value:.1%} ± {row.share.standard_error:.1%}" if row.iteration == 1 else ""
     verdict = "ok" if row.ok else "NO"
     return (
         f"{row.iteration:9} {row.player:<7}{_number(row.response):>18}  {best:38}{_number(row.uniform):>18}"
-        f"{closed:>9}{row.behind:+7.1f}se  {verdict}"
+        f"{closed:>15}{row.behind:+8.1f}se  {verdict}"
     )
 
 
@@ -132,6 +153,20 @@ def _print_teams(game: BucketBrigade, last: Snapshot, episodes: int) -> None:
         print(_team_line(name, mixture_value(game, team, alone, episodes, 0, f"judge/team/{name}")))
     value = mixture_value(game, last.populations, last.sigma, episodes, 0, "judge/team/meta")
     print(_team_line("meta-strategy", value))
+
+
+def _gap_falls(rows: list[dict]) -> bool:
+    """Print the gaps in the whole game of the first and the last meta-strategy; whether it fell by 3 errors."""
+    estimates = [Estimate(row["value"], row["standard_error"], "lower bound") for row in rows]
+    if len(estimates) < 2:
+        print("\nno two gaps in the whole game to compare: the run is not finished, or --gap-steps was 0")
+        return False
+    first, last = estimates[0], estimates[-1]
+    fallen = apart(first, last)
+    print(
+        f"\ngap in the whole game: first at least {_number(first)}, last at least {_number(last)}, {fallen:.1f}se less"
+    )
+    return fallen > 3
 
 
 def _team_line(name: str, value: Value) -> str:
