@@ -111,13 +111,17 @@ def test_what_cannot_work_fails_at_once(options: str, message: str, capsys: pyte
 
 @pytest.mark.parametrize(
     "options",
-    ["--episodes 5", "--iterations -1", "--ppo.steps 10", "--gap-steps 5", "--reward tem", "--seed x", "--name a/b"],
+    ["--episodes 1", "--iterations -1", "--ppo.steps 10", "--gap-steps 5", "--reward tem", "--seed x", "--name a/b"],
 )
-def test_impossible_values_exit_with_2(options: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_values_exit_with_2(
+    options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as end:
         main(options.split())
     assert end.value.code == 2
     assert options.split()[1] in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_full_disk_fails_before_training(
