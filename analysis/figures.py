@@ -93,18 +93,15 @@ def learning_curves(run: Run) -> Figure | None:
             curve = [row for row in rows if (row["player"], row["iteration"]) == (player, iteration)]
             steps = np.array([row["step"] for row in curve]) / 1e3
             value = np.array([row["value"] for row in curve])
-            error = INTERVAL * np.array([row.get("standard_error", 0.0) for row in curve])
             marker = "." if len(curve) < 20 else ""
             axis.plot(steps, value, color=colours[iteration], marker=marker, label=f"iteration {iteration}")
-            axis.fill_between(steps, value - error, value + error, color=colours[iteration], alpha=0.2, linewidth=0)
         axis.set(title=f"player {player}", xlabel="environment steps (thousands)")
         axis.label_outer()
     figure.supylabel("return per episode", fontsize=9)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False, fontsize=7)
     reward = "the team's reward" if run.config["reward"] == "team" else "its own reward"
-    shaded = " (shaded: 95 %)" if "standard_error" in rows[0] else ""
-    figure.suptitle(f"Best responses in training, each on {reward}{shaded}", fontsize=10)
+    figure.suptitle(f"Best responses in training, each on {reward}", fontsize=10)
     return figure
 
 

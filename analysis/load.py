@@ -46,5 +46,5 @@ def load_run(path: Path) -> Run:
 
 
 def _iteration(folder: Path) -> Iteration:
-    with np.load(folder / "payoffs.npz", allow_pickle=False) as arrays:
+    with open(folder / "payoffs.npz", "rb") as file, np.load(file, allow_pickle=False) as arrays:
         return Iteration(arrays["mean"], arrays["standard_error"], arrays["sigma"])

@@ -12,8 +12,8 @@ Rows = list[dict[str, Any]]
 EPISODE, NIGHT = "return per episode", "return per night"
 
 
-def measure(game: Game, snapshot: Snapshot, before: Snapshot | None, episodes: int, seed: int) -> Rows:
-    """Rows of one iteration, whose best responses were trained against the meta-strategy of `before`.
+def measure(game: Game, snapshot: Snapshot, before: Snapshot | None, trained: str, episodes: int, seed: int) -> Rows:
+    """Rows of one iteration, whose best responses were `trained` ("fresh" or "warm-started") against that of `before`.
 
     Gaps are scored on `episodes` fresh episodes a strategy: on those of the payoff table, from which sigma was solved,
     sigma looks better than it is.
@@ -28,7 +28,7 @@ def measure(game: Game, snapshot: Snapshot, before: Snapshot | None, episodes: i
     ]
     if before is not None:
         responses = [[population[-1]] for population in snapshot.populations]
-        rows += gap_rows(game, before, responses, episodes, seed, f"full/{before.iteration}")
+        rows += gap_rows(game, before, responses, trained, episodes, seed, f"full/{before.iteration}")
     return rows
 
 
@@ -43,14 +43,20 @@ def restricted_gap(game: Game, snapshot: Snapshot, episodes: int, seed: int) -> 
 
 
 def gap_rows(
-    game: Game, snapshot: Snapshot, responses: Sequence[Sequence[Policy]], episodes: int, seed: int, unit: str
+    game: Game,
+    snapshot: Snapshot,
+    responses: Sequence[Sequence[Policy]],
+    trained: str,
+    episodes: int,
+    seed: int,
+    unit: str,
 ) -> Rows:
-    """Lower bound on the full game's gap of a meta-strategy, from best responses trained against it."""
+    """Lower bound on the full game's gap of a meta-strategy, from best responses to it and how they were trained."""
     gap = full_gap(game, snapshot.populations, snapshot.sigma, responses, episodes, seed, unit)
     return [
-        metric("full_gap", gap.total, EPISODE, snapshot.iteration),
+        metric("full_gap", gap.total, EPISODE, snapshot.iteration, responses=trained),
         *(
-            metric("full_gain", gain, EPISODE, snapshot.iteration, player=player)
+            metric("full_gain", gain, EPISODE, snapshot.iteration, player=player, responses=trained)
             for player, gain in enumerate(gap.gains)
         ),
     ]
@@ -73,21 +79,17 @@ def play_rows(value: Value, iteration: int) -> Rows:
 
 
 def learning_rows(curves: list[list[dict[str, float]]], iteration: int) -> Rows:
-    """The learners' reports of one iteration, `curves[player]`, an entry an update.
-
-    What a learner calls `x_error` is the standard error of its `x`.
-    """
+    """The learners' reports of one iteration, `curves[player]`, an entry an update."""
     rows = []
     for player, report in ((player, report) for player, curve in enumerate(curves) for report in curve):
         where = {"iteration": iteration, "player": player, "step": int(report["steps"])}
         for name, value in report.items():
-            if name not in ("update", "steps") and not name.endswith("_error"):
-                error = {"standard_error": report[f"{name}_error"]} if f"{name}_error" in report else {}
-                rows.append({"metric": f"learner/{name}", **where, "value": value, **error, "kind": "estimate"})
+            if name not in ("update", "steps"):
+                rows.append({"metric": f"learner/{name}", **where, "value": value, "kind": "estimate"})
     return rows
 
 
-def metric(name: str, estimate: Estimate, unit: str, iteration: int, **more: int) -> dict[str, Any]:
+def metric(name: str, estimate: Estimate, unit: str, iteration: int, **more: int | str) -> dict[str, Any]:
     value, error, kind = estimate
     return {
         "iteration": iteration,

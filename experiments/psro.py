@@ -152,7 +152,9 @@ class Session:
         """Measure an iteration, save it, and show it."""
         self.show.working("playing the meta-strategy, and deviations from it")
         config, iteration = self.config, snapshot.iteration
-        rows = measure(self.plan.game, snapshot, self.latest, config.gap_episodes, config.seed)
+        warm = self.latest is not None and any(self._start(population[-1]) for population in self.latest.populations)
+        trained = "warm-started" if warm else "fresh"
+        rows = measure(self.plan.game, snapshot, self.latest, trained, config.gap_episodes, config.seed)
         if iteration:
             curves = [self.store.load(f"train/{iteration}/{player}").curve for player in self.players]
             rows += learning_rows(curves, iteration)
@@ -168,7 +170,7 @@ class Session:
         """All metrics of the run, with a lower bound on the full gap of the last meta-strategy, trained for once."""
         snapshot, config = self.latest, self.config
         assert snapshot is not None
-        if config.gap_steps:
+        if config.gap_budget:
             name = f"{snapshot.iteration:04d}"
             path = self.run.path / "gap" / name
             if not path.exists():
@@ -184,13 +186,13 @@ class Session:
 
     def _measure_gap(self, snapshot: Snapshot) -> Rows:
         config, unit = self.config, f"gap/{snapshot.iteration}"
-        oracle = replace(config.ppo, steps=config.gap_steps)
+        oracle = replace(config.ppo, steps=config.gap_budget)
         responses = [
             [self.trained(f"{unit}/{player}", oracle, snapshot.populations, snapshot.sigma, player)]
             for player in self.players
         ]
         self.show.working("scoring deviations from the meta-strategy")
-        return gap_rows(self.plan.game, snapshot, responses, config.gap_episodes, config.seed, unit)
+        return gap_rows(self.plan.game, snapshot, responses, "fresh", config.gap_episodes, config.seed, unit)
 
     def _publish(self, rows: Rows) -> None:
         self.rows += rows
@@ -203,7 +205,7 @@ class Session:
         """Training steps and profiles that are left after `done` iterations, the first of which only evaluates."""
         config, players = self.config, len(self.players)
         rounds = config.iterations - max(done - 1, 0)
-        steps = players * (rounds * config.ppo.updates * config.ppo.batch + config.gap_steps)
+        steps = players * (rounds * config.ppo.updates * config.ppo.batch + config.gap_budget)
         return steps, (config.iterations + 1) ** players - done**players
 
     def _timing(self, iteration: int) -> dict[str, object]:

@@ -47,9 +47,10 @@ class Config:
     scenario: str = "rest_trap"
     """Scenario of Bucket Brigade; a misspelt name is answered with those near it."""
     rules: str = "quiet"
-    """When episodes end: quiet, as in the Python environment (no fire left), or engine, as in the Rust engine."""
+    """Published dialect: quiet, as the Python environment (episodes end when no fire is left, and saving opening fires
+    pays nothing), or engine, as the Rust engine (they go on until all is safe or ruined: set max_nights)."""
     max_nights: int = 1000
-    """Nights after which an episode is cut; the rules themselves have no limit."""
+    """Nights after which an episode is cut; the rules themselves have no limit. Learners look beyond the cut."""
     iterations: int = 4
     """Best responses per player. A finished run can be resumed with more."""
     initial: str = "uniform"
@@ -68,8 +69,9 @@ class Config:
     """Let best responses go on from the player's latest policy, where PPO trained that, rather than from scratch."""
     ppo: PPO = field(default_factory=PPO)
     """How best responses are trained."""
-    gap_steps: int = PPO.steps
-    """Training steps of one last best response per player, which bound the final gap from below; 0 does without."""
+    gap_steps: int | None = None
+    """Training steps of one last best response per player, from scratch, which bound the final gap from below: as many
+    as ppo.steps by default; 0 does without."""
     gap_episodes: int = 8192
     """Fresh episodes of each strategy that a gap compares, and of the meta-strategy's play in every iteration."""
     seed: int = 0
@@ -100,7 +102,7 @@ class Config:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.name is not None and self.name != Path(self.name).name:
             raise ValueError(f"name must be one folder's name, got {self.name!r}: use --run-dir for a path")
-        if self.gap_steps != 0 and self.gap_steps < self.ppo.batch:
+        if 0 != self.gap_budget < self.ppo.batch:
             raise ValueError(f"gap_steps must be 0 or at least one rollout ({self.ppo.batch}), got {self.gap_steps}")
 
     @property
@@ -109,8 +111,13 @@ class Config:
         return self.run_dir or Path("runs") / (self.name or default)
 
     @property
-    def resume_command(self) -> str:
-        return f"{COMMAND} --run-dir {shlex.quote(str(self.folder))} --resume"
+    def gap_budget(self) -> int:
+        return self.ppo.steps if self.gap_steps is None else self.gap_steps
+
+    def resume_command(self, iterations: int | None = None) -> str:
+        """The command that goes on with the run, to more iterations where they are given."""
+        longer = self.iterations if iterations is None else iterations
+        return f"{COMMAND} --run-dir {shlex.quote(str(self.folder))} --resume --iterations {longer}"
 
     def settings(self) -> dict[str, Any]:
         """What the results depend on, as plain JSON values."""
@@ -159,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = parse(given)
         plan = planned(config)
         with opened(config) as run:
-            advice[0] = f"go on with {config.resume_command}"
+            advice[0] = f"go on with {config.resume_command()}"
             from experiments.psro import solve  # torch
 
             solve(plan, run, stop)
@@ -179,9 +186,12 @@ def parse(given: list[str]) -> Config:
 def began_as(folder: Path, placed: Config) -> Config:
     """The configuration that the run in `folder` was started with. Raises ValueError for a folder that is no run."""
     from experiments.run import read_settings
+    from marl.checkpoint import finished_iterations
 
     values = read_settings(folder)
     try:
+        # A run may have been extended since.
+        values["iterations"] = max(values["iterations"], finished_iterations(folder / "snapshots") - 1)
         ppo = PPO(**values["ppo"] | {"hidden": tuple(values["ppo"]["hidden"])})
         return replace(placed, **values | {"ppo": ppo})
     except (KeyError, TypeError) as error:
@@ -240,7 +250,7 @@ def opened(config: Config) -> "RunFolder":
 
     if config.resume:
         return resume(config.folder, config.settings(), EXTENDABLE)
-    return create(config.folder, config.settings(), config.resume_command)
+    return create(config.folder, config.settings(), config.resume_command())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What a run says of each iteration, and in the end."""
 
 import shlex
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from experiments.measures import Rows, find, shown
@@ -38,6 +39,7 @@ def report(run: RunFolder, config: "Config", rows: Rows, figures: int) -> list[s
         "gap in the whole game": find(final, "full_gap"),
     }
     known = {name: row for name, row in measured.items() if row is not None}
+    folder = shlex.quote(str(run.path))
     run.write_json("summary.json", {"iteration": last, "measured": known})
     return [
         f"PSRO with {config.meta_solver} on {config.scenario} ({config.rules} rules), seed {config.seed}, "
@@ -46,15 +48,16 @@ def report(run: RunFolder, config: "Config", rows: Rows, figures: int) -> list[s
         *_unbounded(known),
         f"in {run.path}: run.json, metrics.jsonl, summary.json, policies, snapshots, {figures} figures",
         "next:",
-        f"  {config.resume_command} --iterations {last + 4}",
-        f"  tensorboard --logdir {shlex.quote(str(run.path))}",
+        f"  {config.resume_command(last + 4)}",
+        f"  python -m experiments.responses {folder}",
+        *([f"  tensorboard --logdir {folder}"] if find_spec("tensorboard") else []),
     ]
 
 
 def _how(row: dict[str, Any], config: "Config") -> str:
     how = KINDS[row["kind"]]
     if row["metric"] == "full_gap":
-        how += f"; best responses of {config.gap_steps:,} steps"
+        how += f"; {row['responses']} best responses of {config.gap_budget:,} steps"
     return how if row["kind"] == "exact" else f"{how}; {config.gap_episodes:,} episodes a strategy"
 
 

@@ -66,6 +66,9 @@ def guarded(work: Callable[[Stop], None], advice: Callable[[], str]) -> int:
         try:
             work(stop)
             return 0
+        except BrokenPipeError:  # nobody reads on, as after `| head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 128 + signal.SIGPIPE
         except (ValueError, OSError, ArithmeticError) as error:
             if stop.signum is None:
                 after = f"; once that is mended, {advice()}" if isinstance(error, OSError) else ""

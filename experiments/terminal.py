@@ -61,7 +61,7 @@ class LiveTable:
 
 
 class PlainLines:
-    """One line per iteration, and one per change of work; no control characters."""
+    """One line per iteration; no control characters."""
 
     def row(self, cells: dict[str, str]) -> None:
         self._print(" | ".join(f"{name} {cells[name]}" for name in COLUMNS if cells.get(name)))

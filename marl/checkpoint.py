@@ -84,7 +84,7 @@ def load_snapshot(folder: Path, iteration: int, store: PolicyStore) -> Snapshot:
         if stored["unit"] not in store or store.seal(stored["unit"]) != stored["sha256"]:
             raise BrokenCheckpoint(f"{store.path(stored['unit'])} is not the policy that {path} was measured with")
     try:
-        with np.load(path / "payoffs.npz", allow_pickle=False) as arrays:
+        with open(path / "payoffs.npz", "rb") as file, np.load(file, allow_pickle=False) as arrays:
             table = PayoffTable(*(arrays[name] for name in PayoffTable._fields))
             sigma = arrays["sigma"]
     except (KeyError, ValueError, BadZipFile) as error:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -14,8 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.psro_bucket_brigade import main
+from experiments import responses
+from experiments.psro_bucket_brigade import Config, main
 from experiments.run import RunFolder
+from marl.oracles import PPO
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = [sys.executable, "experiments/psro_bucket_brigade.py"]
@@ -225,6 +228,50 @@ def test_more_iterations_continue_as_a_longer_run_would_have(finished: Path, cop
     }
 
 
+def test_a_stopped_extension_goes_on_by_the_command_it_prints(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as patch:
+        interrupt_at(3, signal.SIGTERM, patch)
+        assert main(["--run-dir", str(copy), "--resume", "--iterations", "2"]) == 128 + signal.SIGTERM
+    command = capsys.readouterr().err.split("psro_bucket_brigade.py ")[1]
+    assert main(shlex.split(command)) == 0
+    assert (copy / "snapshots" / "0002").exists()
+    assert main(["--run-dir", str(copy), "--resume"]) == 0  # nothing is left to do, whatever was asked for first
+    assert "iteration 2 |" in capsys.readouterr().out
+
+
+def test_the_last_gap_gets_the_budget_of_the_other_responses() -> None:
+    ppo = PPO(steps=50_000)
+    assert Config(ppo=ppo).gap_budget == 50_000
+    assert Config(ppo=ppo, gap_steps=0).gap_budget == 0
+
+
+def test_responses_are_judged_beside_scripted_players(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert responses.main(copy, episodes=50) == 1  # these learned nothing to speak of
+    out = capsys.readouterr().out
+    assert out.count(" NO") == 4
+    for words in ("best scripted reply", "team of", "specialist", "spread", "meta-strategy", "gap in the whole game"):
+        assert words in out
+    assert responses.main(copy / "no-run") == 2
+    assert "no run" in capsys.readouterr().err
+
+
+def emptied(file: Path) -> None:
+    """A manifest that names nothing."""
+    file.write_text("{}")
+
+
+def listed(file: Path) -> None:
+    """A manifest that is no table of names."""
+    file.write_text("[]")
+
+
+def joined(folder: Path) -> None:
+    """A file that the run did not write."""
+    (folder / "stranger.txt").write_text("")
+
+
 def flip(file: Path) -> None:
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
@@ -243,6 +290,10 @@ def flip(file: Path) -> None:
         ("run.json", Path.unlink),
         ("manifest.json", Path.unlink),
         ("snapshots/0001/manifest.json", Path.unlink),
+        ("snapshots/0000/manifest.json", emptied),
+        ("snapshots/0000/manifest.json", listed),
+        ("snapshots/0000", joined),
+        ("manifest.json", emptied),
         ("snapshots/0000", shutil.rmtree),
         ("policies/train-1-2", shutil.rmtree),
     ],
