@@ -155,6 +155,6 @@ def factors(space: Space) -> tuple[int, ...]:
     raise ValueError(f"actions must be Discrete or a flat MultiDiscrete, got {space}")
 
 
-def feature_box(size: int, low: float = 0.0, high: float = 1.0) -> Box:
-    """Observation space of `size` float32 features."""
-    return Box(low, high, (size,), np.float32)
+def feature_box(size: int) -> Box:
+    """Observation space of `size` float32 features in [0, 1]."""
+    return Box(0.0, 1.0, (size,), np.float32)

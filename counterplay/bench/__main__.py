@@ -6,6 +6,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each; before NumPy and
 
 import json
 import platform
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -36,7 +37,8 @@ def main() -> None:
     config = tyro.cli(Bench, description=Bench.__doc__)
     for part in config.only:
         if part not in PARTS:
-            raise SystemExit(f"error: {unknown('part of the benchmark', part, PARTS)}")
+            print(f"error: {unknown('part of the benchmark', part, PARTS)}", file=sys.stderr)
+            raise SystemExit(2)
     load = os.getloadavg()
     rows = []
     for part in config.only:

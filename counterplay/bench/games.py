@@ -11,6 +11,7 @@ from games.game import factors
 from games.lanes import GameLanes
 
 LANES = 4096
+WINDOWS, SECONDS = 5, 0.4
 
 
 def rows() -> Iterator[Row]:
@@ -52,13 +53,13 @@ def _face_steps() -> float:
     return _per_second(step)
 
 
-def _per_second(function: Callable[[], object], windows: int = 5, seconds: float = 0.4) -> float:
+def _per_second(function: Callable[[], object]) -> float:
     """Calls per CPU second, in the best of some windows: other load on the machine only ever slows them."""
     function()
     best = 0.0
-    for _ in range(windows):
+    for _ in range(WINDOWS):
         calls, start = 0, process_time()
-        while process_time() - start < seconds:
+        while process_time() - start < SECONDS:
             function()
             calls += 1
         best = max(best, calls / (process_time() - start))

@@ -16,6 +16,8 @@ from marl.networks import backward, choice_logits, forward, layer_inputs
 from marl.oracles.ppo import PPO
 from marl.oracles.ppo_learner import PPOLearner, Trainee
 
+ROUNDS = 12
+
 
 def rows() -> Iterator[Row]:
     """Learner steps per CPU second on one core with the defaults, against players that cost next to nothing."""
@@ -72,10 +74,10 @@ def _by_hand(trainee: Trainee, sample: Tensor) -> None:
         backward(layers, gradients, inputs, outputs)
 
 
-def _seconds(*functions: Callable[[], object], rounds: int = 12) -> list[float]:
+def _seconds(*functions: Callable[[], object]) -> list[float]:
     """CPU seconds a call of each, the best of some rounds that take turns: other load only ever slows them."""
     best = [float("inf")] * len(functions)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         for index, function in enumerate(functions):
             start = process_time()
             function()

@@ -1,0 +1,45 @@
+"""The benchmark's rows, in windows too short to mean anything: that they are made, not what they say."""
+
+import json
+
+import numpy as np
+import pytest
+
+from counterplay.bench import __main__ as command
+from counterplay.bench import games, metasolvers, ppo
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(games, "WINDOWS", 1)
+    monkeypatch.setattr(games, "SECONDS", 0.01)
+    monkeypatch.setattr(ppo, "ROUNDS", 1)
+
+
+def test_the_command_prints_and_writes_the_table(capsys, monkeypatch, tmp_path):
+    file = tmp_path / "bench.json"
+    monkeypatch.setattr("sys.argv", ["bench", "--only", "games", "ppo", "--json", str(file)])
+    command.main()
+    table = json.loads(file.read_text())
+    assert "load_before" in table["machine"]
+    assert len(table["rows"]) == 5
+    assert all(row["ours"] > 0 for row in table["rows"])
+    out = capsys.readouterr().out
+    for words in ("lane-steps/s", "PettingZoo", "bare networks", ">= 1.5M/s"):
+        assert words in out
+
+
+def test_alpha_rank_is_timed_beside_open_spiel():
+    payoffs = np.random.default_rng(0).normal(size=(2, 3, 3))
+    row = metasolvers._row(payoffs, alpha=1.0, with_peer=True)
+    assert row.peer == "OpenSpiel"
+    assert row.ratio == pytest.approx(row.peer_value / row.ours)
+    assert "differs by" in row.note
+
+
+def test_unknown_parts_are_refused(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["bench", "--only", "game"])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == 2
+    assert "did you mean 'games'" in capsys.readouterr().err
