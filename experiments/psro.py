@@ -115,7 +115,7 @@ class Session:
 
             def progress(update: dict[str, float]) -> None:
                 self.stop.check()
-                # An update in which no episode ended has no mean return.
+                # There is no mean return before an episode has ended.
                 curve.append({name: value for name, value in update.items() if np.isfinite(value)})
                 self.forecast.spent("steps", oracle.batch, watch.lap())
                 share = update["steps"] / oracle.steps

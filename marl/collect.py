@@ -60,13 +60,13 @@ class Collector:
             Rollout(horizon, lanes.num_lanes, _features(space), choices, self.device)
             for space, choices in zip(lanes.observation_spaces, self.choices, strict=True)
         ]
-        self.returns = torch.zeros(lanes.num_lanes, len(lanes.agents), device=self.device)
+        self.returns = torch.zeros(lanes.num_lanes, len(lanes.agents), device=self.device)  # of the episodes under way
+        self.last_returns = torch.full_like(self.returns, torch.nan)  # of each lane's last whole episode
 
     def collect(self, layers: Sequence[Layers]) -> list[Rollout]:
         """Play on, seat i with the policy layers[i]; the rollouts are overwritten next time."""
         for rollout in self.rollouts:
             rollout.finals.clear()
-        self._finished, self._episodes = torch.zeros_like(self.returns[0]), torch.zeros((), device=self.device)
         self._observe(0)
         for step in range(self.horizon):
             acting, alive = self.lanes.acting, self.lanes.alive
@@ -79,8 +79,11 @@ class Collector:
         return self.rollouts
 
     def mean_returns(self) -> Tensor:
-        """[n] mean returns of the episodes that ended during the last `collect`; nan where none did."""
-        return self._finished / self._episodes
+        """[n] mean over lanes of the return of each one's last whole episode; nan before the first.
+
+        (A mean over the episodes that happened to end in one rollout would favour long ones in some, short in others.)
+        """
+        return self.last_returns.nanmean(dim=0)
 
     def _act(self, step: int, seat: int, layers: Layers) -> Array:
         choices = self.choices[seat]
@@ -104,10 +107,9 @@ class Collector:
             self._bootstrap(step, cut)
         self.returns += tensor(outcome.rewards, self.device)
         if done.any():
-            over = tensor(done, self.device).to(torch.float32)
-            self._finished += over @ self.returns
-            self._episodes += over.sum()
-            self.returns *= (1 - over)[:, None]
+            over = tensor(done, self.device)[:, None]
+            self.last_returns = torch.where(over, self.returns, self.last_returns)
+            self.returns = torch.where(over, 0.0, self.returns)
 
     def _bootstrap(self, step: int, cut: Array) -> None:
         for seat, rollout in enumerate(self.rollouts):

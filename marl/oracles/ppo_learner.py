@@ -67,7 +67,7 @@ class PPOLearner:
     def update(self) -> dict[str, float]:
         """One rollout and the epochs over it; metrics are named `.../seat` where several seats learn.
 
-        `return` is the mean of the episodes that ended meanwhile (nan where none did), the rest of the last epoch's
+        `return` is the mean of each lane's last whole episode (nan before the first), the rest of the last epoch's
         minibatches; `explained_variance` is the critic's before the update.
         Raises FloatingPointError where a loss is no longer finite.
         """
@@ -93,6 +93,7 @@ class PPOLearner:
             "updates": self.done_updates,
             "lanes": self.lanes.state_dict(),
             "returns": self.collector.returns.clone(),
+            "last_returns": self.collector.last_returns.clone(),
             "trainees": [trainee.state_dict() for trainee in self.trainees],
         }
 
@@ -100,6 +101,7 @@ class PPOLearner:
         self.done_updates = state["updates"]
         self.lanes.load_state_dict(state["lanes"])
         self.collector.returns.copy_(torch.as_tensor(state["returns"]))
+        self.collector.last_returns.copy_(torch.as_tensor(state["last_returns"]))
         for trainee, saved in zip(self.trainees, state["trainees"], strict=True):
             trainee.load_state_dict(saved)
 
