@@ -43,7 +43,7 @@ def response_graph(run: Run) -> Figure:
     figure.suptitle(
         f"Response graph of alpha-rank (alpha {selection['alpha']:g}, m {selection['population_size']}):\n"
         f"{len(shown)} of {len(mass)} profiles, {mass[shown].sum():.1%} of the mass; "
-        "arrows: favoured deviations, darker where surer",
+        "nodes: each player's policy; arrows: favoured deviations, darker the likelier to take over",
         fontsize=9,
     )
     return figure

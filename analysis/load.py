@@ -41,10 +41,13 @@ def load_run(path: Path) -> Run:
         config = json.loads((path / "run.json").read_text())["config"]
         lines = (path / "metrics.jsonl").read_text().splitlines()
         return Run(path, config, [_iteration(folder) for folder in folders], [json.loads(line) for line in lines])
-    except (OSError, KeyError, ValueError, BadZipFile) as error:
+    except (OSError, KeyError, TypeError, ValueError, EOFError, BadZipFile) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
 def _iteration(folder: Path) -> Iteration:
     with open(folder / "payoffs.npz", "rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return Iteration(arrays["mean"], arrays["standard_error"], arrays["sigma"])
+        read = Iteration(arrays["mean"], arrays["standard_error"], arrays["sigma"])
+    if not (read.mean.shape == read.standard_error.shape == (read.sigma.ndim, *read.sigma.shape)):
+        raise ValueError(f"{folder.name} has payoffs {read.mean.shape} for a meta-strategy {read.sigma.shape}")
+    return read

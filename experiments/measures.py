@@ -117,8 +117,8 @@ def shown(row: dict[str, Any] | None) -> str:
     if row is None:
         return ""
     error = row.get("standard_error")
-    if error is None or row["kind"] == "exact":
-        return f"{row['value']:g}"
-    decimals = 1 if error <= 0 else max(0, 1 - math.floor(math.log10(error)))
     prefix = "at least " if row["kind"] == "lower bound" else ""
+    if not error:  # known exactly, or nobody found anything to gain
+        return f"{prefix}{row['value']:g}"
+    decimals = max(0, 1 - math.floor(math.log10(error)))
     return f"{prefix}{row['value']:.{decimals}f} ± {error:.{decimals}f}"

@@ -19,7 +19,7 @@ from experiments.terminal import Display, Forecast, Stopwatch, display
 from experiments.tracker import Tracker, trackers
 from games.game import Policy
 from games.versus import Populations
-from marl.atomic import verify, whole_folder, write_atomic
+from marl.atomic import BrokenCheckpoint, verify, whole_folder, write_atomic
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, save_snapshot, snapshot_path
 from marl.oracles.ppo import PPO
 from marl.policies import NeuralPolicy
@@ -67,7 +67,7 @@ class Session:
         if done - 1 > self.config.iterations:
             raise ValueError(f"{self.run.path} already has {done - 1} iterations: ask for at least as many")
         finished = [snapshot_path(self.folder, iteration) for iteration in range(done)]
-        for path in (*finished, *(self.run.path / "gap").glob("[0-9]*")):
+        for path in (*finished, *(self.run.path / "gap").glob("[0-9]*"), *self.store.folder.glob("[!.]*")):
             verify(path)
         if done:
             self.latest = load_snapshot(self.folder, done - 1, self.store)
@@ -215,5 +215,8 @@ class Session:
 
 
 def read_rows(folder: Path) -> Rows:
-    """The metrics of one iteration's folder."""
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    """The metrics of one iteration's folder. Raises BrokenCheckpoint where they are none."""
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    if not rows or not all(isinstance(row, dict) and {"metric", "iteration", "value"} <= row.keys() for row in rows):
+        raise BrokenCheckpoint(f"{folder / 'metrics.jsonl'} holds no metrics: it was not written by this command")
+    return rows

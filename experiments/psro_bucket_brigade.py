@@ -3,6 +3,8 @@
 python experiments/psro_bucket_brigade.py --help
 """
 
+import io
+import math
 import shlex
 import sys
 from collections.abc import Sequence
@@ -25,14 +27,17 @@ from marl.oracles.ppo import PPO
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
+    import numpy as np
+
     from experiments.run import RunFolder
     from games.game import Game, Policy
     from metasolvers import MetaSolver
 
-COMMAND = "python experiments/psro_bucket_brigade.py"
+MODULE = "experiments.psro_bucket_brigade"
 PLACEMENT = ("name", "run_dir", "resume", "smoke")  # where and how, not what: no part of a run's configuration
 EXTENDABLE = ("iterations",)  # a longer run begins like a shorter one
 MOST_PROFILES = 2**17
+MOST = {"episodes": 2**20, "gap_episodes": 2**24, "threads": 1024}
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,7 @@ class Config:
     scenario: str = "rest_trap"
     """Scenario of Bucket Brigade; a misspelt name is answered with those near it."""
     rules: str = "quiet"
-    """Published dialect: quiet, as the Python environment (episodes end when no fire is left, and saving opening fires
-    pays nothing), or engine, as the Rust engine (they go on until all is safe or ruined: set max_nights)."""
+    """Published dialect: quiet (episodes end when nothing burns) or engine (when all is safe, or ruined)."""
     max_nights: int = 1000
     """Nights after which an episode is cut; the rules themselves have no limit. Learners look beyond the cut."""
     iterations: int = 4
@@ -56,7 +60,7 @@ class Config:
     initial: str = "uniform"
     """Scripted policy that every player starts with: uniform, specialist, always_rest, ..."""
     meta_solver: str = "alpha_rank"
-    """From payoffs to the meta-strategy: alpha_rank, uniform, ..."""
+    """From payoffs to the meta-strategy: alpha_rank or uniform (zero_sum_nash is for two players)."""
     alpha: float = 10.0
     """Intensity of selection of alpha_rank, per largest gain a player can make by changing policy alone."""
     population_size: int = 50
@@ -70,8 +74,7 @@ class Config:
     ppo: PPO = field(default_factory=PPO)
     """How best responses are trained."""
     gap_steps: int | None = None
-    """Training steps of one last best response per player, from scratch, which bound the final gap from below: as many
-    as ppo.steps by default; 0 does without."""
+    """Steps of the final gap's best responses, from scratch; ppo.steps by default, 0 does without that gap."""
     gap_episodes: int = 8192
     """Fresh episodes of each strategy that a gap compares, and of the meta-strategy's play in every iteration."""
     seed: int = 0
@@ -79,7 +82,7 @@ class Config:
     device: str = "cpu"
     """Where networks train: cpu, cuda, cuda:1, ..., or auto (cuda where there is one)."""
     threads: int = 1
-    """Threads of a matrix product on the CPU; more seldom help networks this small, and can change last bits."""
+    """CPU threads of a matrix product. For networks this small one is fastest; another number may change last bits."""
     name: str | None = None
     """Name of the run, whose folder is runs/NAME; SCENARIO-SEED by default, with -smoke where that is given."""
     run_dir: Path | None = None
@@ -98,8 +101,9 @@ class Config:
             ("gap_episodes", 2),
             ("threads", 1),
         ):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+            if not least <= getattr(self, name) <= MOST.get(name, math.inf):
+                most = f" and at most {MOST[name]:,}" if name in MOST else ""
+                raise ValueError(f"{name} must be at least {least}{most}, got {getattr(self, name)}")
         if self.name is not None and self.name != Path(self.name).name:
             raise ValueError(f"name must be one folder's name, got {self.name!r}: use --run-dir for a path")
         if 0 != self.gap_budget < self.ppo.batch:
@@ -115,9 +119,11 @@ class Config:
         return self.ppo.steps if self.gap_steps is None else self.gap_steps
 
     def resume_command(self, iterations: int | None = None) -> str:
-        """The command that goes on with the run, to more iterations where they are given."""
-        longer = self.iterations if iterations is None else iterations
-        return f"{COMMAND} --run-dir {shlex.quote(str(self.folder))} --resume --iterations {longer}"
+        """The command that goes on with the run, as far as it was to go or to another number of iterations."""
+        from experiments.run import interpreter
+
+        longer = "" if iterations is None else f" --iterations {iterations}"
+        return f"{interpreter()} -m {MODULE} --run-dir {shlex.quote(str(self.folder))} --resume{longer}"
 
     def settings(self) -> dict[str, Any]:
         """What the results depend on, as plain JSON values."""
@@ -163,10 +169,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     advice = ["nothing is lost; run the same command again"]
 
     def work(stop: Stop) -> None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # an odd locale has no plus-minus sign, but the run should go on
         config = parse(given)
         plan = planned(config)
         with opened(config) as run:
-            advice[0] = f"go on with {config.resume_command()}"
+            advice[0] = f"go on with {config.resume_command(config.iterations)}"
             from experiments.psro import solve  # torch
 
             solve(plan, run, stop)
@@ -200,8 +208,6 @@ def began_as(folder: Path, placed: Config) -> Config:
 
 def planned(config: Config) -> Plan:
     """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
-    import numpy as np
-
     from games.bucket_brigade import BucketBrigade
     from games.bucket_brigade.scripted import policy
     from metasolvers import meta_solver
@@ -215,7 +221,7 @@ def planned(config: Config) -> Plan:
     known = {name: getattr(config, name) for name in options if name in signature(solver).parameters}
     solver = partial(solver, **known)
     players = len(game.agents)
-    solver(np.zeros((players, *(1,) * players)))  # meta-solvers say themselves what they cannot solve
+    solver(_transfer(players))  # meta-solvers say themselves what they cannot solve
     profiles = (config.iterations + 1) ** players
     if profiles > MOST_PROFILES:
         raise ValueError(
@@ -225,12 +231,21 @@ def planned(config: Config) -> Plan:
     return Plan(config, game, initial, solver, checked_device(config.device))
 
 
+def _transfer(players: int) -> "np.ndarray":
+    """A small zero-sum payoff tensor: the first player may take 1 from the second."""
+    import numpy as np
+
+    payoffs = np.zeros((players, *(2,) * players))
+    payoffs[0, 1], payoffs[1, 1] = 1, -1
+    return payoffs
+
+
 def checked_device(name: str) -> str:
     """cpu, cuda or cuda:1, with auto resolved. Raises ValueError for other names, and devices that are not there."""
     from games.spelling import unknown
 
     kind, _, number = name.partition(":")
-    if kind not in ("auto", "cpu", "cuda") or (number and not (kind == "cuda" and number.isdigit())):
+    if kind not in ("auto", "cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
         raise unknown("device", name, ("auto", "cpu", "cuda"))
     if kind == "cpu":
         return name

@@ -2,15 +2,13 @@
 
 import shlex
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from experiments.measures import Rows, find, shown
-from experiments.run import RunFolder
+from experiments.run import RunFolder, interpreter
 
 if TYPE_CHECKING:
     from experiments.psro_bucket_brigade import Config
-
-KINDS = {"exact": "exact", "estimate": "estimate ± standard error", "lower bound": "lower bound ± standard error"}
 
 
 def cells(rows: Rows) -> dict[str, str]:
@@ -41,27 +39,18 @@ def report(run: RunFolder, config: "Config", rows: Rows, figures: int) -> list[s
     known = {name: row for name, row in measured.items() if row is not None}
     folder = shlex.quote(str(run.path))
     run.write_json("summary.json", {"iteration": last, "measured": known})
+    bound = known.get("gap in the whole game")
+    trained = f"; {bound['responses']} best responses of {config.gap_budget:,} steps" if bound else ""
     return [
         f"PSRO with {config.meta_solver} on {config.scenario} ({config.rules} rules), seed {config.seed}, "
-        f"after {last} iterations:",
-        *(f"  {name:<30}{shown(row):<26}{_how(row, config)}" for name, row in known.items()),
-        *_unbounded(known),
-        f"in {run.path}: run.json, metrics.jsonl, summary.json, policies, snapshots, {figures} figures",
+        f"iteration {last}",
+        f"(± standard error; {config.gap_episodes:,} episodes a strategy{trained}):",
+        *(f"  {name:<30}{shown(row):<24}{row['kind']}" for name, row in known.items()),
+        *([] if bound else ["  the gap in the whole game was not measured: --gap-steps was 0"]),
+        f"in {run.path}:",
+        f"  run.json, metrics.jsonl, summary.json, policies, snapshots, {figures} figures",
         "next:",
         f"  {config.resume_command(last + 4)}",
-        f"  python -m experiments.responses {folder}",
-        *([f"  tensorboard --logdir {folder}"] if find_spec("tensorboard") else []),
+        *([] if config.smoke else [f"  {interpreter()} -m experiments.responses {folder}"]),
+        *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),
     ]
-
-
-def _how(row: dict[str, Any], config: "Config") -> str:
-    how = KINDS[row["kind"]]
-    if row["metric"] == "full_gap":
-        how += f"; {row['responses']} best responses of {config.gap_budget:,} steps"
-    return how if row["kind"] == "exact" else f"{how}; {config.gap_episodes:,} episodes a strategy"
-
-
-def _unbounded(known: dict[str, Any]) -> list[str]:
-    if "gap in the whole game" in known:
-        return []
-    return ["  the gap in the whole game was not measured: --gap-steps was 0"]

@@ -113,6 +113,8 @@ def main(run: Annotated[Path, tyro.conf.Positional], episodes: int = 20_000) -> 
         episodes: Fresh episodes per value.
     """
     try:
+        if episodes < 2:
+            raise ValueError(f"episodes must be at least 2, for a standard error; got {episodes}")
         config = began_as(run, Config())
         store, folder = PolicyStore(run / "policies"), run / "snapshots"
         snapshots = [load_snapshot(folder, i, store) for i in range(finished_iterations(folder))]

@@ -14,8 +14,10 @@ import fcntl
 import importlib.metadata
 import json
 import platform
+import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -59,10 +61,7 @@ def create(path: Path, config: dict, resume: str) -> RunFolder:
     """Make a new run folder. Raises ValueError where there is one already (`resume` is the command to go on with it),
     too little room on the disk, or a path that cannot be written to.
     """
-    if path.is_dir() and any(path.iterdir()):
-        if (path / RUN).exists():
-            raise ValueError(f"{path} already holds a run; to go on with it: {resume}; or choose another --name")
-        raise ValueError(f"{path} is neither empty nor a run: choose another --run-dir")
+    _check_free(path, resume)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(path.parent).free
@@ -72,16 +71,25 @@ def create(path: Path, config: dict, resume: str) -> RunFolder:
             write_atomic(folder / RUN, to_json({"config": config, **provenance()}))
         return RunFolder(path)
     except OSError as error:
-        raise ValueError(f"cannot make the run folder {path}: {error}; choose another --run-dir") from error
+        _check_free(path, resume)  # another process may have been faster
+        raise ValueError(f"cannot make the run folder {path}: {error.strerror}; choose another --run-dir") from error
+
+
+def _check_free(path: Path, resume: str) -> None:
+    if path.is_dir() and any(path.iterdir()):
+        if (path / RUN).exists():
+            raise ValueError(f"{path} already holds a run; to go on with it: {resume}; or choose another --name")
+        raise ValueError(f"{path} is neither empty nor a run: choose another --run-dir")
 
 
 def read_settings(path: Path) -> dict:
     """The configuration a run was started with. Raises BrokenCheckpoint for a folder that is no whole run."""
     if not path.is_dir():
-        raise BrokenCheckpoint(f"there is no run to resume at {path}: start it without --resume")
+        raise BrokenCheckpoint(f"there is no run at {path}; a new one starts without --resume")
     verify(path, growing=True)
     settings = read_json(path / RUN)
-    if RUN not in read_json(path / MANIFEST) or not isinstance(settings.get("config"), dict):
+    known = isinstance(settings, dict) and all(isinstance(settings.get(part), dict) for part in ("config", "versions"))
+    if RUN not in read_json(path / MANIFEST) or not known:
         raise BrokenCheckpoint(f"{path / RUN} is not as a run writes it: start a new run elsewhere")
     return settings["config"]
 
@@ -109,6 +117,12 @@ def flat(config: dict, prefix: str = "") -> dict[str, Any]:
     for name, value in config.items():
         items |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
     return items
+
+
+def interpreter() -> str:
+    """The Python that runs this, as one would type it here."""
+    executable, here = Path(sys.executable), Path.cwd()
+    return shlex.quote(str(executable.relative_to(here) if executable.is_relative_to(here) else executable))
 
 
 def provenance() -> dict:

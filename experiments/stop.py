@@ -59,7 +59,8 @@ def guarded(work: Callable[[Stop], None], advice: Callable[[], str]) -> int:
     """Run `work` and return the exit code; what can be expected to go wrong costs one message, no traceback.
 
     0: done. 128 + signal: stopped; the message ends with `advice()`, what to do next. 2: a value the user gave cannot
-    work (ValueError), the system refused (OSError: full disk, no permission), or training diverged (ArithmeticError).
+    work (ValueError), the system refused (OSError, MemoryError: full disk, no permission), or training diverged
+    (ArithmeticError).
     """
     stop = Stop()
     with stop.listening():
@@ -69,7 +70,7 @@ def guarded(work: Callable[[Stop], None], advice: Callable[[], str]) -> int:
         except BrokenPipeError:  # nobody reads on, as after `| head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 128 + signal.SIGPIPE
-        except (ValueError, OSError, ArithmeticError) as error:
+        except (ValueError, OSError, ArithmeticError, MemoryError) as error:
             if stop.signum is None:
                 after = f"; once that is mended, {advice()}" if isinstance(error, OSError) else ""
                 print(f"error: {error}{after}", file=sys.stderr)

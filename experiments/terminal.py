@@ -5,6 +5,7 @@ import time
 from types import TracebackType
 from typing import Protocol
 
+from rich.box import SIMPLE
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Column, Table
@@ -12,9 +13,9 @@ from rich.text import Text
 
 COLUMNS = ("iteration", "policies", "gap", "gap before", "team return", "per night", "steps/s", "time left")
 
-CAPTION = (
-    "gap: among the policies found; gap before: in the whole game, of the meta-strategy that these policies answer"
-)
+CAPTION = """gap: what all players could gain by deviating to policies found so far (CCE gap)
+gap before: lower bound on that in the whole game, from these answers to the last one
+± standard errors; where nothing is to be gained, noise makes a gap negative as often"""
 
 
 class Display(Protocol):
@@ -54,9 +55,11 @@ class LiveTable:
         self.live.__exit__(kind, error, trace)
 
     def _render(self) -> Group:
-        table = Table(*(Column(name, justify="right") for name in COLUMNS), caption=CAPTION)
+        shown = {"iteration": "iter"} | {name: name for name in COLUMNS[2:]}  # policies are one more than iterations
+        columns = (Column(name, justify="right", no_wrap=True) for name in shown.values())
+        table = Table(*columns, caption=CAPTION, box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
         for cells in self.rows:
-            table.add_row(*(cells.get(name, "") for name in COLUMNS))
+            table.add_row(*(cells.get(name, "").replace("at least", "≥") for name in shown))
         return Group(table, Text(self.status, style="dim"))
 
 
@@ -82,7 +85,7 @@ class PlainLines:
 
 def display() -> Display:
     """A live table where stdout is a terminal, else plain lines."""
-    return LiveTable(Console()) if sys.stdout.isatty() else PlainLines()
+    return LiveTable(Console()) if sys.stdout is not None and sys.stdout.isatty() else PlainLines()
 
 
 class Forecast:

@@ -1,6 +1,7 @@
 """Where metrics go while a run is going: its metrics.jsonl, and TensorBoard where it is installed."""
 
 import shutil
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
@@ -32,12 +33,19 @@ class JsonLines:
         pass
 
 
+def _without_trace(raised: threading.ExceptHookArgs) -> None:
+    """The events' writing thread meets a full disk as everyone does, and need not say so again."""
+    if not isinstance(raised.exc_value, OSError):
+        threading.__excepthook__(raised)
+
+
 class TensorBoard:
     """Event files; written afresh by every process, so that a resumed run holds no iteration twice."""
 
     def __init__(self, folder: Path):
         from torch.utils.tensorboard import SummaryWriter
 
+        threading.excepthook = _without_trace
         shutil.rmtree(folder, ignore_errors=True)
         self.writer = SummaryWriter(str(folder))
 

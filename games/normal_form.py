@@ -46,10 +46,10 @@ class NormalForm:
         payoffs = np.array(self.payoffs, np.float64)
         if payoffs.ndim < 2 or payoffs.shape[0] != payoffs.ndim - 1 or payoffs.size == 0:
             raise ValueError(f"payoffs must be [N, k_1, ..., k_N] for N players, got shape {payoffs.shape}")
-        if not np.isfinite(payoffs).all():
-            raise ValueError("payoffs must be finite")
-        if self.rounds < 1:
-            raise ValueError(f"a game has at least one round, got rounds={self.rounds}")
+        if not (np.abs(payoffs) <= np.finfo(np.float32).max).all():
+            raise ValueError("payoffs must be finite in float32, in which they are paid")
+        if not (self.rounds >= 1 and self.rounds == int(self.rounds)):
+            raise ValueError(f"a game has at least one round, and whole ones; got rounds={self.rounds}")
         if self.labels and len(self.labels) < max(payoffs.shape[1:]):
             raise ValueError(f"labels must name all {max(payoffs.shape[1:])} actions, got {len(self.labels)}")
         payoffs.setflags(write=False)

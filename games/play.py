@@ -45,7 +45,7 @@ def play(
     Raises ValueError where names and profiles do not match, for no episodes, or one still going after `max_steps`.
     """
     _check_episodes(episodes)
-    if len(units) != len(profiles) or len(set(units)) != len(units):
+    if not profiles or len(units) != len(profiles) or len(set(units)) != len(units):
         raise ValueError(
             f"every profile needs a unit name of its own: {len(profiles)} profiles, {len(set(units))} names"
         )

@@ -23,6 +23,8 @@ class Cast:
     """
 
     def __init__(self, lanes: Lanes, populations: Populations, sigma: np.ndarray, seats: Sequence[int]):
+        if len(populations) != len(lanes.agents):
+            raise ValueError(f"there must be one population per seat: {len(lanes.agents)}, got {len(populations)}")
         sizes = tuple(len(population) for population in populations)
         sigma = np.asarray(sigma, np.float64)
         if sigma.shape != sizes:
@@ -120,6 +122,12 @@ class Versus:
 
     def __init__(self, lanes: Lanes, populations: Populations, sigma: np.ndarray, seats: Sequence[int]):
         self.lanes, self.seats, self.num_lanes = lanes, tuple(seats), lanes.num_lanes
+        if (
+            not self.seats
+            or len(set(self.seats)) < len(self.seats)
+            or not set(self.seats) <= set(range(len(lanes.agents)))
+        ):
+            raise ValueError(f"learning seats must be different numbers below {len(lanes.agents)}, got {self.seats}")
         others = [seat for seat in range(len(lanes.agents)) if seat not in self.seats]
         self.cast = Cast(lanes, populations, sigma, others)
         self.agents = tuple(lanes.agents[seat] for seat in self.seats)

@@ -16,6 +16,7 @@ from marl.atomic import MANIFEST, BrokenCheckpoint, digest, read_json, to_json, 
 from marl.policy_files import load_policy, save_policy
 from marl.population import PayoffTable
 from marl.psro import Snapshot
+from metasolvers import check_payoffs, check_sigma
 
 
 class Stored(NamedTuple):
@@ -79,18 +80,29 @@ def load_snapshot(folder: Path, iteration: int, store: PolicyStore) -> Snapshot:
     """The snapshot of one iteration. Raises BrokenCheckpoint where anything of it is not as it was written."""
     path = snapshot_path(folder, iteration)
     verify(path)
-    policies = read_json(path / "snapshot.json")["policies"]
-    for stored in (stored for population in policies for stored in population):
-        if stored["unit"] not in store or store.seal(stored["unit"]) != stored["sha256"]:
-            raise BrokenCheckpoint(f"{store.path(stored['unit'])} is not the policy that {path} was measured with")
     try:
+        policies = read_json(path / "snapshot.json")["policies"]
+        populations = [[_measured(stored, store) for stored in population] for population in policies]
         with open(path / "payoffs.npz", "rb") as file, np.load(file, allow_pickle=False) as arrays:
             table = PayoffTable(*(arrays[name] for name in PayoffTable._fields))
-            sigma = arrays["sigma"]
-    except (KeyError, ValueError, BadZipFile) as error:
-        raise BrokenCheckpoint(f"{path / 'payoffs.npz'} was written by another version ({error}): use that") from error
-    populations = [[store.load(stored["unit"]).policy for stored in population] for population in policies]
+            sigma = check_sigma(arrays["sigma"], check_payoffs(table.mean))
+        if sigma.shape != tuple(len(population) for population in populations):
+            raise ValueError(f"a table of {sigma.shape} policies")
+    except BrokenCheckpoint:
+        raise
+    except (KeyError, TypeError, ValueError, EOFError, BadZipFile) as error:
+        raise BrokenCheckpoint(f"{path} is not as this version writes it ({error}): use the one that did") from error
     return Snapshot(iteration, populations, table, sigma)
+
+
+def _measured(stored: dict[str, str], store: PolicyStore) -> Policy:
+    unit, path = stored["unit"], store.path(stored["unit"])
+    if unit not in store:
+        raise BrokenCheckpoint(f"{path} is missing: restore it from a copy of the run, or start a new run")
+    policy = store.load(unit).policy
+    if store.seal(unit) != stored["sha256"]:
+        raise BrokenCheckpoint(f"{path} is not the policy that the payoffs were measured with")
+    return policy
 
 
 def finished_iterations(folder: Path) -> int:

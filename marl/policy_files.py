@@ -73,6 +73,8 @@ def _neural(path: Path, about: dict, weights_path: Path) -> NeuralPolicy:
         tensors = load_file(weights_path)
     except SafetensorError as error:
         raise ValueError(f"{weights_path} is not a safetensors file: {error}") from error
+    if len(sizes) < 2 or not all(isinstance(size, int) and size > 0 for size in sizes):
+        raise ValueError(f"{path}: layers should be at least two sizes, got {sizes}")
     layers = []
     for index, (width, height) in enumerate(pairwise(sizes)):
         for part, shape in (("weight", (height, width)), ("bias", (height,))):

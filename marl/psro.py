@@ -77,6 +77,8 @@ def best_response(
     policy `start`, or begins from scratch. With reward "team" the seat learns to maximise the sum of all agents'
     rewards. On a device other than the CPU the lanes live there too; the policy comes back on the CPU.
     """
+    if reward not in ("own", "team"):
+        raise ValueError(f"reward is 'own' or 'team', got {reward!r}")
     lanes = GameLanes(game, oracle.num_lanes, put=np.asarray if device == "cpu" else partial(as_tensor, device=device))
     opponents = [[placed(policy, device) for policy in population] for population in populations]
     versus = Versus(TeamReward(lanes) if reward == "team" else lanes, opponents, sigma, (seat,))

@@ -64,7 +64,7 @@ def fixation_probability(u: ArrayLike, population_size: int) -> np.ndarray:
 
 
 def log_fixation_probability(u: ArrayLike, population_size: int) -> np.ndarray:
-    """log rho(u), finite for every finite u and of its shape. Raises ValueError for population_size < 2.
+    """log rho(u), finite and of the shape of u wherever (m - 1) u is finite. Raises ValueError for population_size < 2.
 
     [Omidshafiei et al. 2019, eq. 8]; rho(-u) = rho(u) e^(-(m - 1) u) keeps the exponents negative.
     """
@@ -117,6 +117,8 @@ def _per_largest(gains: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 
 def _check_population_size(population_size: int) -> int:
-    if int(population_size) != population_size or population_size < 2:
-        raise ValueError(f"population_size must be a whole number >= 2 (residents and a mutant); got {population_size}")
+    if not 2 <= population_size <= 1e15 or int(population_size) != population_size:
+        raise ValueError(
+            f"population_size must be a whole number from 2 (residents and a mutant) to 1e15; got {population_size}"
+        )
     return int(population_size)

@@ -39,6 +39,9 @@ def main() -> None:
         if part not in PARTS:
             print(f"error: {unknown('part of the benchmark', part, PARTS)}", file=sys.stderr)
             raise SystemExit(2)
+    if not config.only or (config.json and not config.json.absolute().parent.is_dir()):
+        print(f"error: --only needs a part, and --json a file in a folder that exists; got {config}", file=sys.stderr)
+        raise SystemExit(2)
     load = os.getloadavg()
     rows = []
     for part in config.only:

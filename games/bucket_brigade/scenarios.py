@@ -58,7 +58,7 @@ def checked(name: str, value: Any, seats: int) -> np.ndarray:
         array = np.atleast_1d(array)
         if array.ndim != 1:
             raise ValueError(f"{name} must be a number or one per lane, got shape {array.shape}")
-    high = HIGHEST.get(name, np.inf)
+    high = HIGHEST.get(name, float(np.finfo(np.float32).max))
     if array.size == 0 or not (np.isfinite(array) & (array >= 0) & (array <= high)).all():
         raise ValueError(f"{name} must be finite and lie in [0, {high:g}], got {value}")
     if name == "min_nights" and not (array == np.floor(array)).all():

@@ -6,6 +6,12 @@ from dataclasses import dataclass
 from games.game import Lanes, Policy
 from marl.oracles.oracle import Learner, Progress, run
 
+MOST_ROWS = 2**24
+"""Steps of a rollout; Bucket Brigade's take 5 GiB."""
+MOST_UNITS = 2**14
+LARGEST = 1e6
+"""Of step sizes, coefficients and norms: more is a slip of the keyboard."""
+
 
 @dataclass(frozen=True)
 class PPO:
@@ -17,7 +23,7 @@ class PPO:
     steps: int = 600_000
     """Steps of the learner over all lanes, cut down to whole rollouts of num_lanes * horizon."""
     num_lanes: int = 1024
-    """Episodes played side by side; the lanes handed to the learner must be as many."""
+    """Episodes played side by side."""
     horizon: int = 8
     """Steps per lane and update."""
     epochs: int = 3
@@ -47,13 +53,19 @@ class PPO:
     normalise_returns: bool = True
     """Let the critic fit returns of running mean 0 and deviation 1, so that rewards may be of any size."""
     greedy: bool = True
-    """Hand out each factor's likeliest choice as the policy, not the probabilities it was found with: a best response
-    needs no chance. False where the mixture itself is wanted, as when several seats learn at once."""
+    """Hand out each factor's likeliest choice as the policy, rather than the mixture it was found with."""
 
     def __post_init__(self) -> None:
-        counts = (self.num_lanes, self.horizon, self.epochs, self.minibatches, *self.hidden)
-        if min(counts) < 1:
-            raise ValueError(f"num_lanes, horizon, epochs, minibatches and hidden units must be at least 1, got {self}")
+        for name in ("num_lanes", "horizon", "epochs", "minibatches"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not all(1 <= units <= MOST_UNITS for units in self.hidden):
+            raise ValueError(f"hidden layers have 1 to {MOST_UNITS:,} units each, got {self.hidden}")
+        if self.batch > MOST_ROWS:
+            raise ValueError(
+                f"a rollout of num_lanes={self.num_lanes} times horizon={self.horizon} steps would not fit in memory; "
+                f"{MOST_ROWS} are the most: lower num_lanes"
+            )
         if self.steps < self.batch:
             raise ValueError(
                 f"steps={self.steps} is less than one rollout of num_lanes * horizon = {self.batch} steps: "
@@ -62,14 +74,14 @@ class PPO:
         if self.batch % self.minibatches:
             raise ValueError(f"minibatches={self.minibatches} must divide the {self.batch} steps of a rollout evenly")
         for name in ("clip", "learning_rate", "max_grad_norm"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be greater than 0, got {getattr(self, name)}")
+            if not 0 < getattr(self, name) <= LARGEST:
+                raise ValueError(f"{name} must be greater than 0 and at most {LARGEST:g}, got {getattr(self, name)}")
         for name in ("gamma", "gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
         for name in ("entropy_start", "entropy_end", "value_coef"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+            if not 0 <= getattr(self, name) <= LARGEST:
+                raise ValueError(f"{name} must lie in [0, {LARGEST:g}], got {getattr(self, name)}")
 
     @property
     def batch(self) -> int:

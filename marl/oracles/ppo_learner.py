@@ -80,7 +80,8 @@ class PPOLearner:
         metrics: dict[str, float] = {"update": update + 1, "steps": (update + 1) * settings.batch}
         for column, (seat, trainee, rollout) in enumerate(zip(self.seats, self.trainees, rollouts, strict=True)):
             watched = {"return": returns[column]} | trainee.improve(rollout, update, learning_rate, entropy_coef)
-            if not all(math.isfinite(watched[name]) for name in WATCHED):
+            finite = all(math.isfinite(watched[name]) for name in WATCHED)
+            if not finite or not trainee.parameters.vector.isfinite().all():
                 raise FloatingPointError(
                     f"seat {seat} diverged in update {update + 1}: {watched}; lower learning_rate, or check the rewards"
                 )
@@ -251,9 +252,9 @@ class ReturnScale:
         self.mean += rate * step
         # The variance of two samples together: within each, and between their means.
         self.variance = (1 - rate) * (self.variance + rate * step**2) + rate * spread.item()
-        # Returns that differ by less than float32 can tell are all the same, whatever their unit.
-        smallest = max(1e-6 * abs(self.mean), float(np.finfo(np.float32).tiny))
-        self.deviation = max(math.sqrt(self.variance), smallest) if self.variance or self.mean else 1.0
+        # Returns that differ by less than float32 can tell are all the same: their own size is the unit then.
+        differ = math.sqrt(self.variance) > 1e-6 * abs(self.mean)
+        self.deviation = math.sqrt(self.variance) if differ else abs(self.mean) or 1.0
         weight, bias = head
         weight.mul_(old_deviation / self.deviation)
         bias.copy_((bias * old_deviation + old_mean - self.mean) / self.deviation)

@@ -100,7 +100,9 @@ def test_the_ways_of_starting_it(command: list[str]) -> None:
         ("--rules quite", "'quiet'"),
         ("--iterations 40", "lower iterations"),
         ("--alpha -1", "alpha"),
+        ("--alpha 1e308", "alpha"),
         ("--population-size 1", "population_size"),
+        ("--population-size 99999999999999999999999999", "population_size"),
         ("--run-dir /dev/null/run", "cannot make the run folder"),
         ("--run-dir tests", "neither empty nor a run"),
     ],
@@ -114,7 +116,19 @@ def test_what_cannot_work_fails_at_once(options: str, message: str, capsys: pyte
 
 @pytest.mark.parametrize(
     "options",
-    ["--episodes 1", "--iterations -1", "--ppo.steps 10", "--gap-steps 5", "--reward tem", "--seed x", "--name a/b"],
+    [
+        *(
+            "--episodes 1",
+            "--iterations -1",
+            "--ppo.steps 10",
+            "--gap-steps 5",
+            "--reward tem",
+            "--seed x",
+            "--name a/b",
+        ),
+        *("--episodes 1000000000000", "--gap-episodes 100000000000000000000", "--threads 99999999999999"),
+        *("--ppo.hidden 1000000000", "--ppo.learning-rate inf", "--ppo.clip nan", "--ppo.num-lanes 1000000000000"),
+    ],
 )
 def test_impossible_values_exit_with_2(
     options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -234,7 +248,7 @@ def test_a_stopped_extension_goes_on_by_the_command_it_prints(
     with monkeypatch.context() as patch:
         interrupt_at(3, signal.SIGTERM, patch)
         assert main(["--run-dir", str(copy), "--resume", "--iterations", "2"]) == 128 + signal.SIGTERM
-    command = capsys.readouterr().err.split("psro_bucket_brigade.py ")[1]
+    command = capsys.readouterr().err.split("experiments.psro_bucket_brigade ")[1]
     assert main(shlex.split(command)) == 0
     assert (copy / "snapshots" / "0002").exists()
     assert main(["--run-dir", str(copy), "--resume"]) == 0  # nothing is left to do, whatever was asked for first
@@ -329,7 +343,7 @@ def test_another_configuration_is_refused_by_field(copy: Path, capsys: pytest.Ca
 
 def test_there_must_be_a_run_to_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--run-dir", str(tmp_path / "none"), "--resume"]) == 2
-    assert "no run to resume" in capsys.readouterr().err
+    assert "there is no run at" in capsys.readouterr().err
 
 
 def test_two_processes_do_not_write_to_one_run(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

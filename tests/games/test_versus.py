@@ -167,3 +167,17 @@ def test_all_kinds_of_arrays_play_the_same(xp):
 def test_what_is_no_distribution_is_refused(sigma, message):
     with pytest.raises(ValueError, match=message):
         Cast(GameLanes(matching_pennies(3), 2), PURE, sigma, (0,))
+
+
+@pytest.mark.parametrize("seats", [(-1,), (0, 0), (), (7,)])
+def test_learning_seats_are_different_ones_of_the_game(seats):
+    game = matching_pennies()
+    populations = [[Uniform.of(space)] for space in game.action_spaces]
+    with pytest.raises(ValueError, match="learning seats must be different numbers below 2"):
+        Versus(GameLanes(game, 4), populations, np.ones((1, 1)), seats)
+
+
+def test_there_is_one_population_a_seat():
+    game = matching_pennies()
+    with pytest.raises(ValueError, match="one population per seat: 2, got 1"):
+        Versus(GameLanes(game, 4), [[Uniform.of(game.action_spaces[0])]], np.ones((1,)), (0,))

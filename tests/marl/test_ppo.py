@@ -113,6 +113,20 @@ def test_rewards_may_be_of_any_size(scale, offset):
     assert first_row(QUICK.train(lanes, [0], 0)[0], 5)[0] > 0.9
 
 
+def test_returns_that_never_differ_keep_the_critic_in_reach():
+    learner = QUICK.learner(versus(NormalForm(np.full((2, 2, 2), 7.0)), {1: [Fixed((0.5, 0.5))]}, [0], 256), [0], 0)
+    losses = [learner.update()["value_loss"] for _ in range(10)]
+    assert losses[0] < 10
+    assert losses[-1] < 0.1
+
+
+def test_weights_that_are_no_longer_finite_are_told():
+    learner = SHORT.learner(brigade_mixture(SHORT.num_lanes), [1], 0)
+    learner.trainees[0].parameters.vector[0] = torch.inf
+    with pytest.raises(FloatingPointError, match="diverged in update 1"):
+        learner.update()
+
+
 def brigade_mixture(num_lanes, put=np.asarray):
     """Bucket Brigade as seat 1 sees it; the others play one of two joint profiles."""
     game = games.make("bucket_brigade")
