@@ -13,9 +13,9 @@ from rich.text import Text
 
 COLUMNS = ("iteration", "policies", "gap", "gap before", "team return", "per night", "steps/s", "time left")
 
-CAPTION = """gap: what all players could gain by deviating to policies found so far (CCE gap)
-gap before: lower bound on that in the whole game, from these answers to the last one
-± standard errors; where nothing is to be gained, noise makes a gap negative as often"""
+CAPTION = """gap: what players gain by deviating to policies found (CCE gap)
+gap before: a lower bound on the last one's gap in the whole game
+± standard errors: where nothing is to be gained, gaps may be < 0"""
 
 
 class Display(Protocol):
