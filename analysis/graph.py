@@ -42,8 +42,8 @@ def response_graph(run: Run) -> Figure:
     axis.axis("off")
     figure.suptitle(
         f"Response graph of alpha-rank (alpha {selection['alpha']:g}, m {selection['population_size']}):\n"
-        f"{len(shown)} of {len(mass)} profiles, {mass[shown].sum():.1%} of the mass; "
-        "nodes: each player's policy; arrows: favoured deviations, darker the likelier to take over",
+        f"{len(shown)} of {len(mass)} profiles, {mass[shown].sum():.1%} of the mass, named by each player's policy;\n"
+        "arrows: favoured deviations, darker the likelier to take over",
         fontsize=9,
     )
     return figure
