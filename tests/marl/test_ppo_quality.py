@@ -21,18 +21,28 @@ REPLIES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", ["rest_trap", "minimal_specialization"])
+@pytest.mark.parametrize(
+    ("scenario", "steps"),
+    # What an owner gains in minimal_specialization drowns in its noise: it takes longer than the default budget.
+    [("rest_trap", PPO.steps), ("minimal_specialization", 1_500_000)],
+)
 @pytest.mark.parametrize("seat", range(4))
-def test_the_first_response_closes_the_gap_to_the_best_scripted_reply(scenario, seat):
-    """At least 98 % of it, less what two standard errors may hide."""
-    game, ppo = games.make("bucket_brigade", scenario=scenario), PPO()
+def test_the_first_response_closes_the_gap_to_the_best_scripted_reply(scenario, steps, seat):
+    """At least 98 % of it, less what two standard errors may hide; the best reply is selected on other episodes."""
+    game, ppo = games.make("bucket_brigade", scenario=scenario), PPO(steps=steps)
     uniform = [policy("uniform", game)] * len(game.agents)
     lanes = Versus(GameLanes(game, ppo.num_lanes), [[player] for player in uniform], np.ones((1,) * 4), [seat])
     response = ppo.train(lanes, [seat], unit_seed(0, f"train/{seat}"))[seat]
-    candidates = [response, uniform[seat], *(policy(name, game, **fields) for name, fields in REPLIES)]
-    profiles = [[*uniform[:seat], candidate, *uniform[seat + 1 :]] for candidate in candidates]
-    returns = play(game, profiles, EPISODES, 1, [f"reply/{index}" for index in range(len(profiles))]).returns[..., seat]
-    means, errors = returns.mean(axis=1), returns.std(axis=1) / EPISODES**0.5
-    best = int(means[1:].argmax()) + 1
-    error = np.hypot(errors[0], errors[best])
-    assert means[0] >= means[1] + 0.98 * (means[best] - means[1]) - 2 * error
+
+    def earned(reply, use, episodes):
+        """[episodes] returns of the seat that replies to uniform play."""
+        profile = [*uniform[:seat], reply, *uniform[seat + 1 :]]
+        return play(game, [profile], episodes, 1, [use]).returns[0, :, seat]
+
+    replies = [policy(name, game, **fields) for name, fields in REPLIES]
+    means = [earned(reply, f"select/{index}", EPISODES).mean() for index, reply in enumerate(replies)]
+    best = replies[int(np.argmax(means))]
+    scored = [earned(reply, f"score/{index}", 4 * EPISODES) for index, reply in enumerate((response, best, uniform[0]))]
+    ours, theirs, start = (returns.mean() for returns in scored)
+    error = np.linalg.norm([returns.std() / len(returns) ** 0.5 for returns in scored[:2]])
+    assert ours >= start + 0.98 * (theirs - start) - 2 * error
