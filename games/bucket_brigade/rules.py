@@ -32,6 +32,8 @@ class Params(NamedTuple):
     rho: Array  # [1 or B]
     work: Array  # [1 or B] pay of a night's work: minus its cost
     rest: Array  # [1 or B] pay of a night's rest
+    travel: Array | None  # [1 or B] cost of work per house on the way there; None where it costs no one anything
+    distance: Array  # [1, N, H] float32 houses on the way from each agent's home, the shorter way round
     safe: Array  # [1 or B] pay of everyone for each safe house
     ruined: Array  # [1 or B] pay of everyone for each ruined house
     own_gain: Array  # [1 or B, N]
@@ -79,6 +81,10 @@ class BucketBrigade:
     kappa: float | None = None
     rho: float | None = None
     cost: float | None = None
+    distance_cost: float | None = None
+    """Added to the cost of a night's work per house between home and work, the shorter way round the ring."""
+    homes: tuple[int, ...] | None = None
+    """Each agent's home; by default agent i lives at house i, counted round the ring."""
     rest_reward: float | None = None
     team_gain: float | None = None
     team_loss: float | None = None
@@ -100,7 +106,7 @@ class BucketBrigade:
     @cached_property
     def _values(self) -> dict[str, Any]:
         return scenario_values(
-            self.scenario, {name: getattr(self, name) for name in (*CELL, "num_agents", "num_houses")}
+            self.scenario, {name: getattr(self, name) for name in (*CELL, "num_agents", "num_houses", "homes")}
         )
 
     @property
@@ -148,7 +154,10 @@ class BucketBrigade:
             **{name: cell[name] for name in ("own_gain", "other_gain", "own_loss", "other_loss")},
             "scale": scales(N, H, cell["min_nights"]),
         }
+        around = np.abs(np.arange(H) - np.array(self._values["homes"])[:, None])
         return Params(
+            travel=cell["distance_cost"].astype(np.float32) if cell["distance_cost"].any() else None,
+            distance=np.minimum(around, H - around)[None].astype(np.float32),
             **{name: value.astype(np.float32) for name, value in floats.items()},
             min_nights=cell["min_nights"].astype(np.int16),
             **{name: np.array([value]) for name, value in switches.items()},
@@ -176,6 +185,8 @@ class BucketBrigade:
         houses = xp.astype(fires, xp.int8) + 2 * xp.astype(ruined, xp.int8)
         pays = params.opening_fires_pay | (state.night > 0)
         rewards = self._rewards(params, modes, safe & ~fires, saved & ~fires & pays, ruined)
+        if params.travel is not None:
+            rewards = rewards - modes * params.travel * way(params, positions)
         return State(houses.T, state.night + 1, positions.T, modes.T, signals.T, rewards.T)
 
     def _rewards(self, params: Params, modes: Array, safe: Array, saved: Array, ruined: Array) -> Array:
@@ -256,3 +267,10 @@ def needed(params: Params, uniforms: Array) -> Array:
     """
     xp = array_namespace(uniforms)
     return 1 + sum(xp.astype(uniforms >= params.p_save[:, k], xp.int8) for k in range(params.p_save.shape[1]))
+
+
+def way(params: Params, positions: Array) -> Array:
+    """[N, B] float32 houses between every agent's home and where it is."""
+    xp = array_namespace(positions)
+    here = xp.astype(positions, xp.int64)
+    return xp.stack([params.distance[0, seat][here[seat]] for seat in range(here.shape[0])])

@@ -14,8 +14,9 @@ PROBABILITIES = ("beta", "kappa", "rho")
 """beta: a fire spreads to a neighbour (dead here: a fire lives one night); kappa: one worker saves a burning house;
 rho: a safe house catches fire in a night."""
 
-AMOUNTS = ("cost", "rest_reward", "team_gain", "team_loss")
-"""Paid to an agent per night: for working, for resting, and for a ring all safe or all ruined."""
+AMOUNTS = ("cost", "distance_cost", "rest_reward", "team_gain", "team_loss")
+"""Paid to an agent per night: for working, and more per house on the way there from home; for resting; and for a ring
+all safe or all ruined."""
 
 SEAT_AMOUNTS = ("own_gain", "other_gain", "own_loss", "other_loss")
 """Paid to an agent per house saved and per house ruined, for houses it owns and for others; a number, or one a seat."""
@@ -33,10 +34,16 @@ def scenario_values(scenario: str, overrides: dict[str, Any]) -> dict[str, Any]:
     """
     if scenario not in SCENARIOS:
         raise unknown("Bucket Brigade scenario", scenario, SCENARIOS)
-    values = SCENARIOS[scenario] | {name: value for name, value in overrides.items() if value is not None}
+    nearby = {"distance_cost": 0.0, "homes": None}  # what most scenarios do without
+    values = nearby | SCENARIOS[scenario] | {name: value for name, value in overrides.items() if value is not None}
     for name, least in (("num_agents", 1), ("num_houses", 2)):
         if values[name] != int(values[name]) or not least <= values[name] <= 100:
             raise ValueError(f"{name} must be a whole number from {least} to 100, got {values[name]}")
+    agents, houses = values["num_agents"], values["num_houses"]
+    homes = [seat % houses for seat in range(agents)] if values["homes"] is None else list(values["homes"])
+    if len(homes) != agents or not all(home in range(houses) for home in homes):
+        raise ValueError(f"homes must be one house below {houses} for each of {agents} agents, got {homes}")
+    values["homes"] = homes
     return values | {name: checked(name, values[name], values["num_agents"]) for name in CELL}
 
 

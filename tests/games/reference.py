@@ -36,7 +36,7 @@ class Reference:
 
     def reward(self, agent: int, action: tuple[int, int, int], before: list[str]) -> float:
         agents, houses = self.cell["num_agents"], self.cell["num_houses"]
-        reward = -self.cell["cost"] if action[1] == 1 else self.cell["rest_reward"]
+        reward = -self.cost(agent, action[0]) if action[1] == 1 else self.cell["rest_reward"]
         for house in range(houses):
             whose = "own" if house % agents == agent else "other"
             saved = before[house] == BURNING and self.houses[house] == SAFE
@@ -47,6 +47,15 @@ class Reference:
         reward += self.cell["team_gain"] * self.houses.count(SAFE) / houses
         reward -= self.cell["team_loss"] * self.houses.count(RUINED) / houses
         return reward
+
+    def cost(self, agent: int, house: int) -> float:
+        """Of working at a house: more for every step from home, whichever way round the ring is shorter."""
+        houses = self.cell["num_houses"]
+        home = self.cell["homes"][agent] if "homes" in self.cell else agent % houses
+        steps = 0
+        while house not in ((home + steps) % houses, (home - steps) % houses):
+            steps += 1
+        return self.cell["cost"] + self.cell.get("distance_cost", 0.0) * steps
 
     def amount(self, name: str, agent: int) -> float:
         amount = self.cell[name]

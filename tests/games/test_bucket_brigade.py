@@ -41,7 +41,12 @@ def play_night_by_night(game: BucketBrigade, params, seed: int, nights: int, put
         yield state, actions, noise
 
 
-@given(st.sampled_from(["rest_trap", "v2_minimal", "default"]), cells, st.sampled_from(list(RULES)), st.integers(0, 99))
+@given(
+    st.sampled_from(["rest_trap", "v2_minimal", "default", "positional_default"]),
+    cells,
+    st.sampled_from(list(RULES)),
+    st.integers(0, 99),
+)
 def test_the_kernel_agrees_with_the_reference(scenario, cell, rules, seed):
     game = BucketBrigade(scenario, rules, **cell)
     params = game.params()
@@ -233,3 +238,20 @@ def test_any_number_of_agents_and_houses(agents, houses):
             expected = reference.night(chosen, noise[0, :houses].tolist(), noise[0, houses:].tolist())
             np.testing.assert_allclose(state.rewards[0], expected, rtol=1e-5, atol=1e-4)
         assert [CODES[code] for code in state.houses[0].tolist()] == reference.houses
+
+
+def test_homes_are_houses_of_the_ring_one_an_agent():
+    assert BucketBrigade("v2_minimal", distance_cost=1.0).params().distance[0].tolist() == [[0, 1], [1, 0]] * 2
+    for homes in ((0, 1), (0, 1, 2, 10), (0, 1, 2, -1)):
+        with pytest.raises(ValueError, match="homes must be one house below 10 for each of 4 agents"):
+            BucketBrigade(homes=homes)
+
+
+def test_working_far_from_home_costs_more():
+    game = BucketBrigade("trivial_cooperation", distance_cost=0.25, homes=(0, 0, 9, 5))
+    params = game.params()
+    state = game.init(params, np.zeros((1, game.noise_sizes[0]), np.float32))
+    actions = tuple(np.array([[house, 1, 0]]) for house in (0, 7, 1, 0))
+    after = game.step(params, state, actions, np.zeros((1, game.noise_sizes[1]), np.float32))
+    wages = game.rewards(params, after)[0] - 100
+    np.testing.assert_allclose(wages, [-0.5, -0.5 - 0.75, -0.5 - 0.5, -0.5 - 1.25], atol=1e-5)
