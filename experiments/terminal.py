@@ -5,7 +5,6 @@ import time
 from types import TracebackType
 from typing import Protocol
 
-from rich.box import SIMPLE
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Column, Table
@@ -55,11 +54,12 @@ class LiveTable:
         self.live.__exit__(kind, error, trace)
 
     def _render(self) -> Group:
-        shown = {"iteration": "iter"} | {name: name for name in COLUMNS[2:]}  # policies are one more than iterations
-        columns = (Column(name, justify="right", no_wrap=True) for name in shown.values())
-        table = Table(*columns, caption=CAPTION, box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+        headers = ({"iteration": "iter", "time left": "left"}.get(name, name) for name in COLUMNS)
+        columns = (Column(header, justify="right", no_wrap=True) for header in headers)
+        # Bare, so that the rows of an ordinary run fit 80 columns.
+        table = Table(*columns, caption=CAPTION, box=None, pad_edge=False, padding=(0, 1, 0, 0))
         for cells in self.rows:
-            table.add_row(*(cells.get(name, "").replace("at least", "≥") for name in shown))
+            table.add_row(*(cells.get(name, "").replace("at least", "≥") for name in COLUMNS))
         return Group(table, Text(self.status, style="dim"))
 
 

@@ -15,8 +15,30 @@ def test_the_live_table_shows_rows_and_what_is_being_worked_on() -> None:
         table.row({"iteration": "0", "gap": "3.1 ± 0.2", "team return": "4005 ± 14"})
         table.live.refresh()
     text = screen.getvalue()
-    for words in ("iteration 1: player 0, 40%", "3.1 ± 0.2", "4005 ± 14", "time left"):
+    for words in ("iteration 1: player 0, 40%", "3.1 ± 0.2", "4005 ± 14", "left"):
         assert words in text
+
+
+def test_an_ordinary_row_fits_80_columns() -> None:
+    screen = io.StringIO()
+    cells = {
+        "iteration": "1",
+        "policies": "2",
+        "gap": "-2.2 ± 2.7",
+        "gap before": "at least 15.8 ± 3.0",
+        "team return": "5194.6 ± 2.4",
+        "per night": "392.686 ± 0.098",
+        "steps/s": "85,937",
+        "time left": "2:03",
+    }
+    with LiveTable(Console(file=screen, force_terminal=True, width=80)) as table:
+        table.row(cells)
+    text = screen.getvalue()
+    for cell in cells.values():
+        assert cell.replace("at least", "≥") in text
+    for header in ("iter", "policies", "gap before", "team return", "per night", "steps/s"):
+        assert header in text
+    assert "…" not in text
 
 
 def test_the_forecast_learns_speeds_and_counts_what_is_left() -> None:
