@@ -123,29 +123,17 @@ class Session:
             curves[unit].append({key: value for key, value in update.items() if np.isfinite(value)})
             self.forecast.spent("steps", oracle.batch, watch.lap())
             shares = ", ".join(
-                f"{unit} {curve[-1]['steps'] / oracle.steps:.0%}" for unit, curve in curves.items() if curve
+                f"{missing[unit]} {c[-1]['steps'] / oracle.steps:.0%}" for unit, c in curves.items() if c
             )
-            self.show.working(f"training {shares}; {self.forecast.speed('steps'):,.0f} steps/s; {self.forecast} left")
+            speed = self.forecast.speed("steps")
+            self.show.working(f"training {name}, player {shares}; {speed:,.0f} steps/s; {self.forecast} left")
 
         config = self.config
+        train = partial(
+            best_response, self.plan.game, oracle, populations, sigma, reward=config.reward, device=self.plan.device
+        )
         work = [
-            Unit(
-                unit,
-                best_response,
-                (
-                    self.plan.game,
-                    oracle,
-                    populations,
-                    sigma,
-                    player,
-                    config.seed,
-                    unit,
-                    config.reward,
-                    self.plan.device,
-                    starts[player],
-                ),
-                watched=True,
-            )
+            Unit(unit, partial(train, player, config.seed, unit, start=starts[player]), watched=True)
             for unit, player in missing.items()
         ]
         for unit, policy in self.workers.run(work, progress):

@@ -1,6 +1,7 @@
 """The empirical game: payoff tables of populations by simulation, and gaps with their errors."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -60,21 +61,20 @@ def evaluate(
     if new:
         profiles = [[populations[seat][index] for seat, index in enumerate(profile)] for profile in new]
         units = ["payoff/" + "-".join(map(str, profile)) for profile in new]
-        for profile, sample in zip(new, rollout(game, profiles, episodes, seed, units, workers), strict=True):
-            _record(table, profile, sample)
+        for index, sample in rollout(game, profiles, episodes, seed, units, workers):
+            _record(table, new[index], sample)
     return table
 
 
 def rollout(
     game: Game, profiles: Sequence[Profile], episodes: int, seed: int, units: Sequence[str], workers: Workers = HERE
-) -> Iterator[np.ndarray]:
-    """Returns [episodes, N] of every profile, in order; `workers` play as many side by side as `play` would."""
-    block = max(1, MAX_LANES // episodes)
-    blocks = [slice(first, first + block) for first in range(0, len(profiles), block)]
-    work = [Unit(units[b][0], play, (game, profiles[b], episodes, seed, units[b])) for b in blocks]
-    played = dict(workers.run(work))
-    for unit in work:
-        yield from played[unit.name].returns
+) -> Iterator[tuple[int, np.ndarray]]:
+    """(index, returns [episodes, N]) of every profile, as they are played; each plays the unit of its name."""
+    block = max(1, MAX_LANES // episodes)  # profiles that `play` would play side by side
+    blocks = {units[first]: slice(first, first + block) for first in range(0, len(profiles), block)}
+    work = [Unit(name, partial(play, game, profiles[b], episodes, seed, units[b])) for name, b in blocks.items()]
+    for name, played in workers.run(work):
+        yield from enumerate(played.returns, blocks[name].start)
 
 
 class Value(NamedTuple):
@@ -157,7 +157,7 @@ def full_gap(
         """By use, the play of each deviation, None for staying."""
         names = {f"{unit}/{use}": use for use in deviations}
         work = [
-            Unit(name, _value, (game, populations, sigma, deviations[use], episodes, seed, name))
+            Unit(name, partial(_value, game, populations, sigma, deviations[use], episodes, seed, name))
             for name, use in names.items()
         ]
         return {names[name]: value for name, value in workers.run(work)}

@@ -28,16 +28,15 @@ Progress = Callable[[str, Any], None]
 
 
 class Unit(NamedTuple):
-    """One function call; the function and all arguments can be pickled."""
+    """One call, such as a `functools.partial` of a module's function; it can be pickled."""
 
     name: str
-    function: Callable[..., Any]
-    arguments: tuple = ()
+    call: Callable[..., Any]
     watched: bool = False
-    """Whether the function takes `progress`, a function that it calls with what to tell."""
+    """Whether the call takes `progress`, a function that it calls with what to tell."""
 
     def run(self, progress: Callable[[Any], None]) -> Any:
-        return self.function(*self.arguments, **({"progress": progress} if self.watched else {}))
+        return self.call(progress=progress) if self.watched else self.call()
 
 
 class Workers(Protocol):

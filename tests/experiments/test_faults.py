@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from experiments.psro_bucket_brigade import main
+from experiments.stop import guarded
 from marl import failpoints
+from marl.workers import Here, Unit
 from tests.experiments.tiny import ALONE, ROOT, SCRIPT, TINY, contents
 
 KILLS = 50
@@ -97,6 +99,18 @@ def test_a_run_is_the_same_whoever_works(workers: str, finished: Path, tmp_path:
     run = tmp_path / "run"
     assert main([*TINY, "--run-dir", str(run), "--workers", workers]) == 0
     assert contents(run) == contents(finished)
+
+
+def test_a_unit_that_fails_is_told_with_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    failing = Unit("train/2/0", lambda: [][0])
+    with pytest.raises(IndexError) as raised:
+        guarded(lambda stop: list(Here().run([failing])), lambda: "")
+    assert "in train/2/0" in raised.value.__notes__[0]
+    diverging = Unit("train/2/1", lambda: 1 / 0)
+    assert guarded(lambda stop: list(Here().run([diverging])), lambda: "") == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: division by zero\nin train/2/1")
+    assert "Traceback" in err
 
 
 def test_a_clock_that_jumps_changes_nothing(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ def workers(request: pytest.FixtureRequest) -> Workers:
 
 
 def units(function: Callable, arguments: list, watched: bool = False) -> list[Unit]:
-    return [Unit(f"unit {i}", function, argument, watched) for i, argument in enumerate(arguments)]
+    return [Unit(f"unit {i}", partial(function, *argument), watched) for i, argument in enumerate(arguments)]
 
 
 def alive(pid: int) -> bool:
@@ -97,7 +98,7 @@ def test_what_cannot_be_sent_is_told(two):
 
 def test_a_killed_worker_costs_its_unit_only(two, tmp_path, capfd):
     log = tmp_path / "log"
-    doomed = Unit("the doomed one", work.killed_once, (tmp_path / "flag",))
+    doomed = Unit("the doomed one", partial(work.killed_once, tmp_path / "flag"))
     others = units(work.logged, [(i, log) for i in range(10)])
     results = dict(two.run([others[0], doomed, *others[1:]]))
     assert results == {"the doomed one": "survived"} | {f"unit {i}": i for i in range(10)}
@@ -120,7 +121,7 @@ def test_a_worker_that_dies_while_idle_is_replaced(two):
 
 def test_units_nobody_waits_for_are_given_up(tmp_path):
     with Processes(2) as workers:
-        running = workers.run([*units(work.whoami, [(1,)]), Unit("long", work.announced, (tmp_path,))])
+        running = workers.run([*units(work.whoami, [(1,)]), Unit("long", partial(work.announced, tmp_path))])
         next(running)
         assert eventually(lambda: len(list(tmp_path.iterdir())) == 1)
         running.close()
@@ -135,13 +136,14 @@ def test_there_must_be_a_worker():
 
 ENDLESS = """
 import sys
+from functools import partial
 from pathlib import Path
 from marl.workers import Processes, Unit
 from tests.marl import work
 
 if __name__ == "__main__":
     with Processes(2) as workers:
-        print(dict(workers.run([Unit(str(i), work.announced, (Path(sys.argv[1]),)) for i in range(2)])))
+        print(dict(workers.run([Unit(str(i), partial(work.announced, Path(sys.argv[1]))) for i in range(2)])))
 """
 
 
