@@ -58,7 +58,7 @@ def _pennies() -> Iterator[Row]:
 def _random_actions(lanes: GameLanes) -> tuple[np.ndarray, ...]:
     generator = np.random.default_rng(0)
     shapes = [(factors(space), (lanes.num_lanes, *space.shape)) for space in lanes.action_spaces]
-    return tuple(generator.integers(choices, size=shape) for choices, shape in shapes)
+    return tuple(generator.integers(choices if shape[1:] else choices[0], size=shape) for choices, shape in shapes)
 
 
 def _face_steps(name: str) -> float:
