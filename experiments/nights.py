@@ -1,0 +1,45 @@
+"""Bucket Brigade in a terminal: a coloured line a night."""
+
+from rich.style import Style
+from rich.text import Text
+
+from games.bucket_brigade import BucketBrigade, State
+from games.bucket_brigade.icons import ORANGE, Colour, seat_colour
+from games.bucket_brigade.rules import BURNING, RUINED, SAFE, WORK
+
+MARKS = {SAFE: "■", BURNING: "▲", RUINED: "×"}
+LEGEND = (
+    f"{MARKS[SAFE]} safe, in its owner's colour   {MARKS[BURNING]} burning   {MARKS[RUINED]} ruined\n"
+    "w3·1: works at house 3, signals 1   r3·0: rests there, signals 0   then the night's reward"
+)
+CELL = 13
+"""Columns of an agent."""
+
+
+def header(game: BucketBrigade) -> Text:
+    """What stands in the columns of `night`."""
+    line = Text("night  ")
+    line.append("".join(f"{house % 10} " for house in range(game.H)), Style(dim=True))
+    for seat, agent in enumerate(game.agents):
+        line.append(f"{agent:>{CELL}}", _style(seat_colour(seat)))
+    return line
+
+
+def night(game: BucketBrigade, state: State, lane: int = 0) -> Text:
+    """A state of one lane: the ring, and what everyone did to get there."""
+    number = int(state.night[lane])
+    line = Text(f"{number:>5}  ")
+    for house, code in enumerate(state.houses[lane].tolist()):
+        styles = {SAFE: _style(seat_colour(house % game.N)), BURNING: _style(ORANGE, bold=True)}
+        line.append(MARKS[code], styles.get(code, Style(dim=True)))
+        line.append(" ")
+    for seat in range(game.N if number else 0):
+        works = int(state.modes[lane, seat]) == WORK
+        did = f"{'w' if works else 'r'}{int(state.positions[lane, seat])}·{int(state.signals[lane, seat])}"
+        cell = f"{did} {float(state.rewards[lane, seat]):+.1f}"
+        line.append(f"{cell:>{CELL}}", _style(seat_colour(seat), bold=True) if works else Style(dim=True))
+    return line
+
+
+def _style(colour: Colour, bold: bool = False) -> Style:
+    return Style(color="#{:02x}{:02x}{:02x}".format(*colour), bold=bold)
