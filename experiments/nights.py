@@ -10,7 +10,7 @@ from games.bucket_brigade.rules import BURNING, RUINED, SAFE, WORK
 MARKS = {SAFE: "■", BURNING: "▲", RUINED: "×"}
 LEGEND = (
     f"{MARKS[SAFE]} safe, in its owner's colour   {MARKS[BURNING]} burning   {MARKS[RUINED]} ruined\n"
-    "w3·1: works at house 3, signals 1   r3·0: rests there, signals 0   then the night's reward"
+    "w3·1 works at house 3, signals 1   r3·0 rests there, signals 0   then its reward"
 )
 CELL = 13
 """Columns of an agent."""

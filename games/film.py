@@ -1,11 +1,11 @@
 """Films of pictures: a GIF or MP4 from frames."""
 
 import os
+import subprocess
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from itertools import chain, islice, repeat
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
@@ -23,8 +23,9 @@ Frames = Iterable[np.ndarray]
 def save(frames: Frames, path: str | os.PathLike, fps: float = 2.0) -> None:
     """Write pictures [height, width, 3] uint8 of one size as a film, a .gif that loops or an .mp4.
 
-    The file is there as a whole or not at all. Raises ValueError for another suffix, for no pictures and for fps <= 0,
-    OSError where the file cannot be written, gymnasium's DependencyNotInstalled for .mp4 without imageio-ffmpeg.
+    The file is there as a whole or not at all; a .gif's pictures are held in memory until then.
+    Raises ValueError for another suffix, for no pictures and for fps out of (0, 100], OSError where the file cannot be
+    written, gymnasium's DependencyNotInstalled for .mp4 without imageio-ffmpeg.
     """
     path = Path(path)
     writer = writer_for(path)
@@ -67,27 +68,37 @@ def _montage(images: list[Image.Image]) -> Image.Image:
 def _save_mp4(frames: Frames, path: Path, fps: float) -> None:
     frames = iter(frames)
     first = next(frames)
-    height, width = first.shape[:2]
-    writer = _ffmpeg().write_frames(path, (width, height), fps=fps, macro_block_size=2, ffmpeg_log_level="error")
-    writer.send(None)  # starts it
-    try:
-        last = first
-        for last in chain([first], frames):
-            writer.send(np.ascontiguousarray(last))
-        for frame in islice(repeat(last), round(fps * HOLD) - 1 if fps * HOLD > 1 else 0):
-            writer.send(np.ascontiguousarray(frame))
-    finally:
-        writer.close()
+    pictures = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{first.shape[1]}x{first.shape[0]}", "-r", f"{fps:g}"]
+    # Players want even sides.
+    shown = f"pad=ceil(iw/2)*2:ceil(ih/2)*2,tpad=stop_mode=clone:stop_duration={max(0.0, HOLD - 1 / fps)}"
+    film = ["-vf", shown, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart", str(path)]
+    command = [_ffmpeg(), "-y", "-v", "error", *pictures, "-i", "-", *film]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        try:
+            for frame in chain([first], frames):
+                process.stdin.write(np.ascontiguousarray(frame).data)
+        except BrokenPipeError:
+            pass  # ffmpeg says below why it ended
+        except BaseException:
+            process.kill()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            raise
+        _, complaints = process.communicate()
+    if process.returncode:
+        raise OSError(f"ffmpeg could not write {path}: {complaints.decode(errors='replace').strip()}")
 
 
-def _ffmpeg() -> Any:
+def _ffmpeg() -> str:
+    """Path of the program."""
     try:
-        import imageio_ffmpeg
+        from imageio_ffmpeg import get_ffmpeg_exe
     except ImportError as error:
         raise DependencyNotInstalled(
             f'an .mp4 takes imageio-ffmpeg ({error}): pip install "counterplay[render]", or save a .gif'
         ) from None
-    return imageio_ffmpeg
+    return get_ffmpeg_exe()
 
 
 WRITERS = {".gif": _save_gif, ".mp4": _save_mp4}

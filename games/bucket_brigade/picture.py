@@ -1,7 +1,13 @@
-"""Bucket Brigade as a picture: the ring of houses by night, who went where and did what, and what it paid."""
+"""Bucket Brigade as a picture: the ring of houses by night, who went where and did what, and what it paid.
 
+python -m games.bucket_brigade.picture draws those in docs/.
+"""
+
+import sys
 from functools import lru_cache
 from math import ceil, cos, pi, sin
+from os import PathLike
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +25,7 @@ PANEL = (656.0, 936.0)
 SKY, LOW_SKY, GRASS, PATH = (13, 18, 42), (34, 44, 88), (24, 62, 58), (40, 84, 74)
 LARGEST = 60.0
 """Height of a person who has all the room."""
-SPOT = tuple[float, float]
+Spot = tuple[float, float]
 
 
 class Lane(NamedTuple):
@@ -84,7 +90,7 @@ def _house_size(houses: int) -> float:
     return min(74.0, 0.84 * 2 * pi * RING / houses)
 
 
-def _spot(house: float, houses: int, radius: float) -> SPOT:
+def _spot(house: float, houses: int, radius: float) -> Spot:
     """Where a house's direction, clockwise from the top, meets a circle."""
     turn = 2 * pi * house / houses - pi / 2
     return CENTRE[0] + radius * cos(turn), CENTRE[1] + radius * sin(turn)
@@ -115,15 +121,15 @@ def _people(canvas: Canvas, game: BucketBrigade, seen: Lane) -> None:
     crowds = [[seat for seat in range(game.N) if seen.positions[seat] == house] for house in range(houses)]
     crowds = [sorted(crowd, key=lambda seat: seen.modes[seat] != WORK) for crowd in crowds]
     size, spots = _places(crowds, pi / 2, GREEN_RADIUS - 4)
-    for seat, (x, y) in sorted(spots.items(), key=lambda item: item[1][1]):
-        works = seen.modes[seat] == WORK
-        if works:
+    for seat, (x, y) in spots.items():
+        if seen.modes[seat] == WORK:
             fire = _spot(seen.positions[seat], houses, RING - 0.1 * _house_size(houses))
             icons.water(canvas, (x, y - 0.1 * size), fire, 0.5 * size)
-        icons.person(canvas, x, y, size, seat, works, seen.signals[seat])
+    for seat, (x, y) in sorted(spots.items(), key=lambda item: item[1][1]):  # who is nearer hides who is farther
+        icons.person(canvas, x, y, size, seat, seen.modes[seat] == WORK, seen.signals[seat])
 
 
-def _places(crowds: list[list[int]], widest: float, outside: float) -> tuple[float, dict[int, SPOT]]:
+def _places(crowds: list[list[int]], widest: float, outside: float) -> tuple[float, dict[int, Spot]]:
     """The size of a person with which every crowd has room before its house, and where each person stands.
 
     A crowd keeps to its own house's sector of the green while people stay large enough; then it spreads half-way to the
@@ -200,7 +206,7 @@ def _table(canvas: Canvas, game: BucketBrigade, seen: Lane, top: float, bottom: 
             _reward(canvas, x + width - (0 if columns == 1 else 8), y, seen.rewards[seat], min(18.0, 0.52 * height))
 
 
-def _deed(canvas: Canvas, game: BucketBrigade, seen: Lane, seat: int, spot: SPOT, height: float, columns: int) -> None:
+def _deed(canvas: Canvas, game: BucketBrigade, seen: Lane, seat: int, spot: Spot, height: float, columns: int) -> None:
     """What an agent did last, in one or two lines, or a letter where there is no room for them."""
     (x, y), size = spot, min(17.0, 0.5 * height)
     if not seen.night:
@@ -230,3 +236,21 @@ def _legend(canvas: Canvas, y: float) -> None:
         icons.bubble(canvas, x, y - 2, 15, signal)
     canvas.text(left + 182, y, "signal", 13, DIM, "lm")
     canvas.text(left, y + 25, "A house has its owner's colour.", 13, DIM, "lm")
+
+
+def main(folder: str | PathLike = "docs") -> None:
+    """Write an episode of a scripted team as bucket_brigade.gif, and its night of most fires as bucket_brigade.png."""
+    from games import film
+    from games.bucket_brigade.scripted import policy
+    from games.play import states
+
+    game = BucketBrigade("chain_reaction")
+    team = [policy(name, game) for name in ("spread", "specialist", "genome hero", "genome liar")]
+    episode = [state for _, state in states(game, team, 34, "picture")]
+    film.save((frame(game, state) for state in episode), Path(folder, "bucket_brigade.gif"), fps=1.25)
+    most = max(episode, key=lambda state: (state.houses == BURNING).sum())
+    Image.fromarray(frame(game, most)).save(Path(folder, "bucket_brigade.png"), optimize=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import games
 from games.bucket_brigade import BucketBrigade, State
 from games.bucket_brigade.icons import SEATS, VERMILLION, seat_colour
-from games.bucket_brigade.picture import CENTRE, RING
+from games.bucket_brigade.picture import CENTRE, RING, main
 from games.bucket_brigade.rules import BURNING, RUINED
 from games.game import Pictured
 from games.lanes import tree_map
@@ -86,3 +87,11 @@ def test_any_size_is_drawn_with_everyone_on_it(agents, houses, crowded):
 def test_agents_have_colours_of_their_own_as_long_as_there_are_any():
     assert len({seat_colour(seat) for seat in range(3 * len(SEATS))}) == 3 * len(SEATS)
     assert seat_colour(3 * len(SEATS)) == seat_colour(0)
+
+
+def test_the_pictures_of_the_documentation_can_be_drawn_again(tmp_path):
+    main(tmp_path)
+    with Image.open(tmp_path / "bucket_brigade.png") as picture, Image.open(tmp_path / "bucket_brigade.gif") as film:
+        assert picture.size == film.size == (960, 640)
+        assert film.n_frames > 10
+    assert (tmp_path / "bucket_brigade.gif").stat().st_size < 400_000
