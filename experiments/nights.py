@@ -1,5 +1,7 @@
 """Bucket Brigade in a terminal: a coloured line a night."""
 
+from collections.abc import Iterable, Iterator
+
 from rich.style import Style
 from rich.text import Text
 
@@ -16,6 +18,14 @@ CELL = 13
 """Columns of an agent."""
 
 
+def table(game: BucketBrigade, states: Iterable[State]) -> Iterator[Text]:
+    """The lines of an episode, of states whose first lane it was."""
+    yield Text(LEGEND, Style(dim=True))
+    yield header(game)
+    for state in states:
+        yield night(game, state)
+
+
 def header(game: BucketBrigade) -> Text:
     """What stands in the columns of `night`."""
     line = Text("night  ")
@@ -25,18 +35,18 @@ def header(game: BucketBrigade) -> Text:
     return line
 
 
-def night(game: BucketBrigade, state: State, lane: int = 0) -> Text:
-    """A state of one lane: the ring, and what everyone did to get there."""
-    number = int(state.night[lane])
+def night(game: BucketBrigade, state: State) -> Text:
+    """The first lane of a state: the ring, and what everyone did to get there."""
+    number = int(state.night[0])
     line = Text(f"{number:>5}  ")
-    for house, code in enumerate(state.houses[lane].tolist()):
+    for house, code in enumerate(state.houses[0].tolist()):
         styles = {SAFE: _style(seat_colour(house % game.N)), BURNING: _style(ORANGE, bold=True)}
         line.append(MARKS[code], styles.get(code, Style(dim=True)))
         line.append(" ")
     for seat in range(game.N if number else 0):
-        works = int(state.modes[lane, seat]) == WORK
-        did = f"{'w' if works else 'r'}{int(state.positions[lane, seat])}·{int(state.signals[lane, seat])}"
-        cell = f"{did} {float(state.rewards[lane, seat]):+.1f}"
+        works = int(state.modes[0, seat]) == WORK
+        did = f"{'w' if works else 'r'}{int(state.positions[0, seat])}·{int(state.signals[0, seat])}"
+        cell = f"{did} {float(state.rewards[0, seat]):+.1f}"
         line.append(f"{cell:>{CELL}}", _style(seat_colour(seat), bold=True) if works else Style(dim=True))
     return line
 

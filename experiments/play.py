@@ -91,17 +91,15 @@ def show(options: Options) -> None:
     profile: Profile = [population[i] for population, i in zip(snapshot.populations, numbers, strict=True)]
     window = Window(f"Bucket Brigade: {config.scenario}") if options.render == "human" else None
     console = Console(highlight=False, soft_wrap=True)
-    names = {0: f"the initial {config.initial} policy"}
     for agent, number in zip(game.agents, numbers, strict=True):
-        console.print(f"{agent} plays policy {number}, {names.get(number, f'the best response of iteration {number}')}")
+        origin = f"the best response of iteration {number}" if number else f"the initial {config.initial} policy"
+        console.print(f"{agent} plays policy {number}, {origin}")
     share = snapshot.sigma[numbers]
     console.print(f"a profile of probability {share:.3g} in the meta-strategy of iteration {snapshot.iteration}")
     episode = list(states(game, profile, options.seed, "play/" + "-".join(map(str, numbers))))
     if options.render == "ansi":
-        console.print(nights.LEGEND, style="dim")
-        console.print(nights.header(game))
-        for _, state in episode:
-            console.print(nights.night(game, state))
+        for line in nights.table(game, [state for _, state in episode]):
+            console.print(line)
     if window is not None:
         _screen(window, game, episode, options.fps)
     returns = sum(game.rewards(*moment)[0].astype(float) for moment in episode)
