@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, to_device
 
-from games.game import Array, Game, Outcome, Params
+from games.game import Array, Game, Outcome, Params, State
 from games.noise import Noise, Purpose
 
 
@@ -84,6 +84,11 @@ class GameLanes:
     def alive(self) -> Array:
         # An episode of these games ends for all seats at once, and the next one starts in the same step.
         return array_namespace(self.acting).ones_like(self.acting)
+
+    @property
+    def ended(self) -> State:
+        """States that the last step, or reset, led to, before any restart."""
+        return self._ended
 
     def final_observations(self, seat: int) -> Array:
         return self.game.observe(self.params, self._ended, seat)
