@@ -4,8 +4,8 @@ A profile of exchangeable seats is played in turns that move each policy through
 profile can show that a seat matters: by what it pays, or by a policy that reads its seat from the observation.
 """
 
+import math
 from collections.abc import Iterator, Sequence
-from math import lcm
 from typing import NamedTuple
 
 import numpy as np
@@ -67,7 +67,7 @@ def seat_turns(groups: Groups) -> np.ndarray:
     often. Groups of one have one turn.
     """
     rounds = 2 if max(map(len, groups)) > 2 else 1
-    period = lcm(*map(len, groups))
+    period = math.lcm(*map(len, groups))
     turns = np.empty((rounds, period, sum(map(len, groups))), np.int64)
     for group in groups:
         order = np.arange(len(group))
@@ -82,10 +82,10 @@ def seat_turns(groups: Groups) -> np.ndarray:
 def check_earnings(played: Played, groups: Groups, populations: Populations, false_refusal: float) -> None:
     """Raises ValueError where policies earn more in one seat of their group than in another, beyond chance.
 
-    Each policy of each profile is compared between every two seats it had, between every two places of the profile
-    that it holds, and between the two orders that groups of three or more sit in. The threshold, by Bonferroni's
-    inequality, refuses exchangeable seats with probability at most `false_refusal`, however few the episodes. Groups of
-    four or more sit in few of their orders: what shows in the others alone is not seen.
+    Each policy of each profile is compared between every two seats it had, between the two orders that groups of three
+    or more sit in, and in groups of four or more between every two places of the profile that it holds. The threshold,
+    by Bonferroni's inequality, refuses exchangeable seats with probability at most `false_refusal`, however few the
+    episodes. Groups of four or more sit in few of their orders: what shows in the others alone is not seen.
     """
     for group in groups:
         comparisons, worst, row, highest = 0, None, 0, 0.0
@@ -112,7 +112,7 @@ def _comparisons(played: Played, group: Sequence[int]) -> Iterator[Compared]:
     policies, by_place = played.policies, played.by_place
     seat_plays = policies[:, played.turns.argsort(axis=1)]  # [P, R, N]
     for j, place in enumerate(group):
-        for other in group[j + 1 :]:
+        for other in group[j + 1 :] if len(group) > 3 else ():  # fewer seats sit in all orders, which hides places
             alike = np.flatnonzero(policies[:, place] == policies[:, other])
             names = f"in place {place} of the profile", f"in place {other}"
             yield _sides(place, names, alike, by_place[alike, ..., place], by_place[alike, ..., other])
@@ -128,7 +128,7 @@ def _comparisons(played: Played, group: Sequence[int]) -> Iterator[Compared]:
 
 def _sides(place: int, names: tuple[str, str], of: np.ndarray, first: np.ndarray, second: np.ndarray) -> Compared:
     """Two samples of equal size [P', ..., E] of every profile."""
-    first, second = (values.reshape(len(of), values[:1].size) for values in (first, second))
+    first, second = _rows(first), _rows(second)
     return Compared(place, names, of, first, second, np.full(len(of), first.shape[1]))
 
 
@@ -142,8 +142,12 @@ def _seats(returns: np.ndarray, place: int, of: np.ndarray, has: np.ndarray, sea
     turns = has[..., seat].sum(axis=1)
     for values in sides:
         values[np.arange(values.shape[1]) >= turns[:, None]] = 0
-    first, second = (values.reshape(len(of), -1) for values in sides)
-    return Compared(place, (f"in seat {seat}", f"in seat {other}"), of, first, second, turns * returns.shape[2])
+    names = f"in seat {seat}", f"in seat {other}"
+    return Compared(place, names, of, _rows(sides[0]), _rows(sides[1]), turns * returns.shape[2])
+
+
+def _rows(values: np.ndarray) -> np.ndarray:
+    return values.reshape(len(values), math.prod(values.shape[1:]))
 
 
 def _evidence(compared: Compared, row: int) -> str:

@@ -100,8 +100,8 @@ def check_exchangeable(
 
     They need equal spaces; in a normal-form game exchanging them must exchange the payoffs exactly; in any game the
     policies `probes[seat]`, the same for the seats of a group, and Uniform must earn the same in each seat, over
-    `episodes` episodes of every sorted profile (`marl.exchangeable`). That this passes proves nothing of other policies:
-    the table they are evaluated in is checked as it grows.
+    `episodes` episodes of every sorted profile (`marl.exchangeable`): a few hundred at least, or chance hides
+    everything. Policies that come later are checked by `evaluate_shared`. Raises ValueError also as that does.
     """
     seated = check_groups(groups, len(game.agents))
     for group in seated:

@@ -119,7 +119,8 @@ def reduce(payoffs: ArrayLike, groups: Sequence[Sequence[int]]) -> np.ndarray:
     """
     full = check_payoffs(payoffs)
     seated = check_groups(groups, len(full))
-    return full[(slice(None), *seat_policies(seated, _sizes(full.shape[1:], seated)))]
+    entries: tuple = (slice(None), *seat_policies(seated, _sizes(full.shape[1:], seated)))
+    return full[entries]
 
 
 def check_symmetric(payoffs: ArrayLike, groups: Sequence[Sequence[int]], tolerance: float = 1e-9) -> np.ndarray:
@@ -137,9 +138,9 @@ def check_symmetric(payoffs: ArrayLike, groups: Sequence[Sequence[int]], toleran
     entry = tuple(int(i) for i in np.unravel_index(off.argmax(), off.shape))
     twin, moved = _twin(full, entry, seated)
     raise ValueError(
-        f"seats {' and '.join(map(str, moved))} are not exchangeable: player {entry[0]} earns {full[entry]:g} in profile "
-        f"{entry[1:]}, but player {twin[0]} earns {full[twin]:g} in profile {twin[1:]}, where the same policies meet in "
-        f"other seats: give these seats groups of their own"
+        f"seats {' and '.join(map(str, moved))} are not exchangeable: player {entry[0]} earns {full[entry]:g} in "
+        f"profile {entry[1:]}, but player {twin[0]} earns {full[twin]:g} in profile {twin[1:]}, where the same "
+        f"policies meet in other seats: give these seats groups of their own"
     )
 
 
