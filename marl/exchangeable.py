@@ -88,26 +88,26 @@ def check_earnings(played: Played, groups: Groups, populations: Populations, fal
     episodes. Groups of four or more sit in few of their orders: what shows in the others alone is not seen.
     """
     for group in groups:
-        comparisons, worst, row, highest = 0, None, 0, 0.0
-        for compared in _comparisons(played, group):
+        made, worst, row, highest = 0, None, 0, 0.0
+        for compared in comparisons(played, group):
             z = np.abs(compared.z)
-            comparisons += len(z)
+            made += len(z)
             if z.max(initial=0) > highest:
                 worst, row, highest = compared, int(z.argmax()), float(z.max())
-        limit = np.sqrt(2 * np.log(2 * max(comparisons, 1) * len(groups) / false_refusal))
+        limit = np.sqrt(2 * np.log(2 * max(made, 1) * len(groups) / false_refusal))
         if worst is not None and highest > limit:
             profile = played.policies[worst.of[row]]
             policy = profile[worst.place]
             raise ValueError(
                 f"seats {group} are not exchangeable: in profile {_dashed(profile)}, policy {policy} "
                 f"({type(populations[group[0]][policy]).__name__}) earns {_evidence(worst, row)}. Exchangeable seats "
-                f"give |z| > {limit:.2f} in any of the {comparisons} comparisons made with probability "
+                f"give |z| > {limit:.2f} in any of the {made} comparisons made with probability "
                 f"{false_refusal / len(groups):.1g} at most. Either the game treats these seats differently, or the "
                 f"policy does, reading its seat from the observation: give the seats groups of their own"
             )
 
 
-def _comparisons(played: Played, group: Sequence[int]) -> Iterator[Compared]:
+def comparisons(played: Played, group: Sequence[int]) -> Iterator[Compared]:
     """All comparisons of a group; each holds those profiles to which it applies."""
     policies, by_place = played.policies, played.by_place
     seat_plays = policies[:, played.turns.argsort(axis=1)]  # [P, R, N]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from games.bucket_brigade import BucketBrigade
 from games.bucket_brigade.scripted import policy
 from games.normal_form import NormalForm, battle_of_the_sexes, matching_pennies, rock_paper_scissors
-from marl.exchangeable import Compared, Played, check_earnings, seat_turns
+from marl.exchangeable import Compared, Played, check_earnings, comparisons, seat_turns
 from marl.shared import check_exchangeable, evaluate_shared
 from metasolvers.symmetric import expand, pooled
 from tests.marl.small_games import Fixed
@@ -43,6 +43,22 @@ def test_chance_of_z_is_bounded_for_any_distribution_and_number(terms, draw):
     for limit in (1.5, 2.0, 2.5, 3.0):
         bound = 2 * np.exp(-(limit**2) / 2)
         assert (np.abs(z) > limit).mean() <= bound + 4 * np.sqrt(bound / samples)
+
+
+@pytest.mark.parametrize("profile", [(0, 1), (0, 0, 1), (0, 0, 1, 1), (0, 0, 0, 1)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_z_has_unit_variance_whatever_seats_share_in_an_episode(profile, sign):
+    """Equal policies earn the same, or the opposite, in every episode; the terms of z are independent nonetheless."""
+    group, rng, samples = tuple(range(len(profile))), np.random.default_rng(0), 4000
+    turns = seat_turns((group,))
+    luck = rng.normal(size=(samples, len(turns), 6, 2))[..., list(profile)]
+    own = rng.normal(size=luck.shape)
+    by_place = luck * np.array([sign**place for place in group]) + 0.1 * own
+    returns = np.take_along_axis(by_place, turns.argsort(axis=1)[None, :, None], axis=-1)
+    played = Played(returns, np.tile(profile, (samples, 1)), turns)
+    for compared in comparisons(played, group):
+        if len(compared.of):
+            assert compared.z.std() == pytest.approx(1, abs=0.05)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([((0, 1, 2),), ((0, 1), (2,)), ALL_FOUR, ((0, 3), (1, 2))]))
