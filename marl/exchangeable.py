@@ -97,13 +97,13 @@ def check_earnings(played: Played, groups: Groups, populations: Populations, fal
         limit = np.sqrt(2 * np.log(2 * max(made, 1) * len(groups) / false_refusal))
         if worst is not None and highest > limit:
             profile = played.policies[worst.of[row]]
-            policy = profile[worst.place]
+            names = [type(populations[seat][policy]).__name__ for seat, policy in enumerate(profile)]
             raise ValueError(
-                f"seats {group} are not exchangeable: in profile {_dashed(profile)}, policy {policy} "
-                f"({type(populations[group[0]][policy]).__name__}) earns {_evidence(worst, row)}. Exchangeable seats "
-                f"give |z| > {limit:.2f} in any of the {made} comparisons made with probability "
-                f"{false_refusal / len(groups):.1g} at most. Either the game treats these seats differently, or the "
-                f"policy does, reading its seat from the observation: give the seats groups of their own"
+                f"seats {group} are not exchangeable: in profile {_dashed(profile)} ({', '.join(names)}), policy "
+                f"{profile[worst.place]} ({names[worst.place]}) earns {_evidence(worst, row)}. Exchangeable seats give "
+                f"|z| > {limit:.2f} in any of the {made} comparisons made with probability "
+                f"{false_refusal / len(groups):.1g} at most. Either the game treats these seats differently, or a "
+                f"policy of the profile does, reading its seat from the observation: give the seats groups of their own"
             )
 
 
@@ -122,7 +122,9 @@ def comparisons(played: Played, group: Sequence[int]) -> Iterator[Compared]:
             yield from (_seats(played.returns, place, new, has, seat, other) for other in group[k + 1 :])
         if len(group) > 2:
             first, second = np.split(by_place[new, ..., place], 2, axis=1)
-            straight, crossed = (f"seated {_dashed(half[0, [*group]])}" for half in np.split(played.turns, 2))
+            straight, crossed = (
+                f"going round from seats {_dashed(half[0, [*group]])}" for half in np.split(played.turns, 2)
+            )
             yield _sides(place, (straight, crossed), new, first, second)
 
 

@@ -141,6 +141,9 @@ def shared_responses(
 
 def _shared_sizes(populations: Populations, groups: Groups) -> tuple[int, ...]:
     """Number of policies of each group. Raises ValueError where its seats have different ones."""
+    seats = sum(map(len, groups))
+    if len(populations) != seats:
+        raise ValueError(f"there must be one list of policies per seat: {seats}, got {len(populations)}")
     for group in groups:
         first = populations[group[0]]
         for seat in group[1:]:

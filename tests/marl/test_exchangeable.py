@@ -88,7 +88,7 @@ def test_owners_of_three_houses_and_of_two_are_refused(scenario):
 def test_without_ownership_seats_are_exchangeable():
     game = BucketBrigade("rest_trap", **NOT_OWNED)
     blind = [policy("always_rest", game), policy("firefighter", game, p=0.5)]
-    check_exchangeable(game, ALL_FOUR, [blind] * 4, 512, seed=0)
+    check_exchangeable(game, ALL_FOUR, [blind] * 4, 256, seed=0)
     owners = BucketBrigade("rest_trap")
     check_exchangeable(owners, ((0,), (1,), (2,), (3,)), [[]] * 4, 64, seed=0)
 
@@ -97,7 +97,10 @@ def test_without_ownership_seats_are_exchangeable():
     ("name", "evidence"),
     [
         ("specialist", r"policy 1 \(Specialist\) earns .* in seat [01] but .* in seat [23]"),
-        ("spread", r"seated 0-1-2-3 but .* seated 0-2-1-3"),  # neighbours share the fires, the others run to the same
+        (
+            "spread",
+            r"from seats 0-1-2-3 but .* from seats 0-2-1-3",
+        ),  # neighbours share the fires, the others run to the same
     ],
 )
 def test_a_policy_that_reads_its_seat_is_refused_when_it_comes(name, evidence):
@@ -114,7 +117,7 @@ def test_roles_show_even_where_all_earn_the_same():
     turns = seat_turns(((0, 1),))
     pays = np.array([1.0, 0.0])[None, :, None, None]
     played = Played(np.broadcast_to(pays, (1, 2, 40, 2)), np.array([[0, 1]]), turns)
-    evidence = r"profile 0-1, policy 0 \(Fixed\) earns 1 ± 0 in seat 0 but 0 ± 0 in seat 1, over 40 .* z = \+6\.3"
+    evidence = r"profile 0-1 \(Fixed, Fixed\), policy 0 \(Fixed\) earns 1 ± 0 in seat 0 but 0 ± 0 in seat 1, over 40 .* z = \+6\.3"
     with pytest.raises(ValueError, match=evidence):
         check_earnings(played, ((0, 1),), [[Fixed((1.0, 0.0)), Fixed((0.0, 1.0))]] * 2, 1e-4)
 
@@ -127,7 +130,7 @@ def test_neighbours_on_a_ring_show_in_what_places_and_orders_earn(profile):
     seated = np.array(profile)[turns.argsort(axis=1)]
     pays = (seated == np.roll(seated, -1, axis=1)).astype(float)
     returns = np.broadcast_to(pays[None, :, None, :], (1, len(turns), 40, len(profile)))
-    with pytest.raises(ValueError, match=r"seated|in place"):
+    with pytest.raises(ValueError, match=r"from seats|in place"):
         check_earnings(Played(returns, np.array([profile]), turns), groups, [[FAIR, FAIR]] * len(profile), 1e-4)
 
 
@@ -141,6 +144,11 @@ def test_normal_form_games_are_judged_exactly():
     for game in (battle_of_the_sexes(), matching_pennies()):
         with pytest.raises(ValueError, match=r"player \d earns .* in profile \(., .\), but player \d earns"):
             check_exchangeable(game, [(0, 1)], [[]] * 2, 64, seed=0)
+
+
+def test_every_seat_has_probes():
+    with pytest.raises(ValueError, match="one list of policies per seat: 2, got 1"):
+        check_exchangeable(rock_paper_scissors(), [(0, 1)], [[]], 64, seed=0)
 
 
 def test_seats_of_other_spaces_are_named():
