@@ -102,7 +102,7 @@ def check_earnings(played: Played, groups: Groups, populations: Populations, fal
                 f"seats {group} are not exchangeable: in profile {_dashed(profile)} ({', '.join(names)}), policy "
                 f"{profile[worst.place]} ({names[worst.place]}) earns {_evidence(worst, row)}. Exchangeable seats give "
                 f"|z| > {limit:.2f} in any of the {made} comparisons made with probability "
-                f"{false_refusal / len(groups):.1g} at most. Either the game treats these seats differently, or a "
+                f"{false_refusal / len(groups):.2g} at most. Either the game treats these seats differently, or a "
                 f"policy of the profile does, reading its seat from the observation: give the seats groups of their own"
             )
 

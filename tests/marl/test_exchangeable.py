@@ -117,7 +117,9 @@ def test_roles_show_even_where_all_earn_the_same():
     turns = seat_turns(((0, 1),))
     pays = np.array([1.0, 0.0])[None, :, None, None]
     played = Played(np.broadcast_to(pays, (1, 2, 40, 2)), np.array([[0, 1]]), turns)
-    evidence = r"profile 0-1 \(Fixed, Fixed\), policy 0 \(Fixed\) earns 1 ± 0 in seat 0 but 0 ± 0 in seat 1, over 40 .* z = \+6\.3"
+    evidence = (
+        r"0-1 \(Fixed, Fixed\), policy 0 \(Fixed\) earns 1 ± 0 in seat 0 but 0 ± 0 in seat 1, over 40 .* z = \+6\.3"
+    )
     with pytest.raises(ValueError, match=evidence):
         check_earnings(played, ((0, 1),), [[Fixed((1.0, 0.0)), Fixed((0.0, 1.0))]] * 2, 1e-4)
 
