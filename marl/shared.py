@@ -10,10 +10,11 @@ import numpy as np
 
 from games.game import Game, Policy
 from games.normal_form import NormalForm
-from games.play import play
 from games.policies import Uniform
 from games.versus import Populations
 from marl.exchangeable import FALSE_REFUSAL, Played, check_earnings, seat_turns
+from marl.population import HERE, rollout
+from marl.workers import Workers
 from metasolvers.symmetric import (
     Groups,
     check_groups,
@@ -26,7 +27,6 @@ from metasolvers.symmetric import (
     symmetrised,
 )
 
-Rollout = Callable[[Sequence[Sequence[Policy]], Sequence[str]], np.ndarray]
 Train = Callable[[Populations, np.ndarray, int, int], Policy]
 
 
@@ -65,23 +65,28 @@ def evaluate_shared(
     episodes: int,
     seed: int,
     known: SharedTable | None = None,
-    rollout: Rollout | None = None,
+    workers: Workers = HERE,
 ) -> SharedTable:
     """Play `episodes` episodes of every sorted profile of the populations that `known` does not hold yet.
 
     They are divided over the R turns of `seat_turns`, which move every policy through the seats of its group: each turn
-    is a unit of work named after the policies' indices. `rollout(profiles, units)` gives the returns
-    [P, episodes / R, N], by default those of `games.play.play`. With groups of one this is `population.evaluate`.
+    is a unit of work named after the policies' indices. With groups of one this is `population.evaluate`.
 
     Raises ValueError for populations that differ within a group, episodes that are no multiple of R or less than 2 a
     turn, a `known` table of other groups or policies, and where new profiles show that seats are not exchangeable.
+
+    >>> from games import make
+    >>> game = make("rock_paper_scissors")
+    >>> table = evaluate_shared(game, [[Uniform.of(space)] for space in game.action_spaces], [(0, 1)], 100, seed=0)
+    >>> table.episodes.tolist(), table.mean.shape
+    ([100], (2, 1, 1))
     """
     seated = check_groups(groups, len(populations))
     sizes = _shared_sizes(populations, seated)
     table = _enlarged(known, seated, sizes)
     new = np.argwhere(table.episodes == 0)
     if len(new):
-        played = _play(game, populations, seated, new, episodes, seed, "payoff", rollout)
+        played = _play(game, populations, seated, new, episodes, seed, "payoff", workers)
         # The chances over all extensions add up to FALSE_REFUSAL: each has more policies than the one before.
         policies = sum(sizes)
         check_earnings(played, seated, populations, FALSE_REFUSAL / (policies * (policies + 1)))
@@ -118,7 +123,7 @@ def check_exchangeable(
     uniform = [Uniform.of(space) for space in game.action_spaces]
     populations = [[*(p for p in mine if p != other), other] for mine, other in zip(probes, uniform, strict=True)]
     every = np.argwhere(_enlarged(None, seated, _shared_sizes(populations, seated)).episodes == 0)
-    played = _play(game, populations, seated, every, episodes, seed, "exchangeable", None)
+    played = _play(game, populations, seated, every, episodes, seed, "exchangeable", HERE)
     check_earnings(played, seated, populations, FALSE_REFUSAL)
 
 
@@ -184,7 +189,7 @@ def _play(
     episodes: int,
     seed: int,
     unit: str,
-    rollout: Rollout | None,
+    workers: Workers,
 ) -> Played:
     """Episodes of the sorted profiles at the indices new [P, G]."""
     turns = seat_turns(groups)
@@ -203,11 +208,7 @@ def _play(
             seated = profile[seats.argsort()]
             profiles.append([populations[seat][index] for seat, index in enumerate(seated)])
             units.append(f"{unit}/{'-'.join(map(str, profile))}" + (f"/{turn}" if turn else ""))
-    returns = rollout(profiles, units) if rollout else play(game, profiles, each, seed, units).returns
-    shape = (len(policies), len(turns), each, len(populations))
-    if returns.shape != (len(profiles), *shape[2:]):
-        raise ValueError(
-            f"a rollout must return {(len(profiles), *shape[2:])}: {each} episodes, of {episodes} in {len(turns)} "
-            f"turns, of every profile and seat; got {returns.shape}"
-        )
-    return Played(returns.reshape(shape), policies, turns)
+    returns = np.empty((len(profiles), each, len(populations)))
+    for index, sample in rollout(game, profiles, each, seed, units, workers):
+        returns[index] = sample
+    return Played(returns.reshape(len(policies), len(turns), each, -1), policies, turns)

@@ -31,7 +31,11 @@ def check_groups(groups: Sequence[Sequence[int]], seats: int) -> Groups:
 
 
 def sorted_profiles(seats: int, policies: int) -> np.ndarray:
-    """[M, seats] policies of each sorted profile of a group, in the order of their index."""
+    """[M, seats] policies of each sorted profile of a group, in the order of their index.
+
+    >>> sorted_profiles(2, 3).tolist()
+    [[0, 0], [0, 1], [1, 1], [0, 2], [1, 2], [2, 2]]
+    """
     rows = np.zeros((1, 0), np.int64)
     for shorter in range(seats):
         # A last policy a follows every shorter profile of the policies up to a: a prefix of them.
@@ -107,7 +111,12 @@ def pooled(table: np.ndarray, groups: Groups) -> np.ndarray:
 
 
 def expand(table: np.ndarray, groups: Groups) -> np.ndarray:
-    """The payoffs [N, k_1, ..., k_N] of a sorted table: seats that exchange policies exchange earnings."""
+    """The payoffs [N, k_1, ..., k_N] of a sorted table: seats that exchange policies exchange earnings.
+
+    >>> dilemma = [[3, 0, 1], [3, 5, 1]]  # both cooperate, the second player defects, both defect
+    >>> expand(np.array(dilemma), ((0, 1),)).tolist()
+    [[[3, 0], [5, 1]], [[3, 5], [0, 1]]]
+    """
     index, rows = _places(groups, group_sizes(table, groups))
     return np.stack([table[(row, *index)] for row in rows])
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from games.normal_form import NormalForm, blotto, matching_pennies, rock_paper_scissors
-from games.play import play
 from games.policies import Uniform
 from marl.checkpoint import PolicyStore, load_snapshot, save_snapshot
 from marl.exchangeable import seat_turns
@@ -15,6 +14,7 @@ from marl.oracles import PPO
 from marl.population import evaluate
 from marl.psro import Snapshot, best_response, psro
 from marl.shared import evaluate_shared, shared_responses
+from marl.workers import Processes
 from metasolvers import alpha_rank, cce_gap, deviation_gains, uniform, zero_sum_nash
 from metasolvers.symmetric import expand, pooled, symmetrised
 from tests.marl.small_games import Fixed
@@ -73,16 +73,23 @@ def test_a_table_does_not_depend_on_how_it_was_extended():
 
 
 def test_only_new_profiles_are_played():
-    asked = []
+    class Forbidden(Fixed):
+        def act(self, *_):
+            raise AssertionError("this profile was known")
 
-    def rollout(profiles, units):
-        asked.extend(units)
-        return play(game, profiles, 2, 0, units).returns
+    game, never = symmetric_game(((0, 1),)), Forbidden((1, 0))
+    known = evaluate_shared(game, [[FAIR, BOLD]] * 2, [(0, 1)], 4, seed=0)
+    again = evaluate_shared(game, [[never, never]] * 2, [(0, 1)], 4, seed=0, known=known)
+    assert np.array_equal(known.mean, again.mean)
 
-    game = symmetric_game(((0, 1),))
-    known = evaluate_shared(game, [[FAIR]] * 2, [(0, 1)], 4, seed=0, rollout=rollout)
-    evaluate_shared(game, [[FAIR, BOLD]] * 2, [(0, 1)], 4, seed=0, known=known, rollout=rollout)
-    assert asked == ["payoff/0-0", "payoff/0-0/1", "payoff/0-1", "payoff/0-1/1", "payoff/1-1", "payoff/1-1/1"]
+
+def test_workers_play_the_same_episodes():
+    game, population = symmetric_game(PAIR_AND_PAIR), [FAIR, BOLD]
+    here = evaluate_shared(game, [population] * 4, PAIR_AND_PAIR, 2048, seed=5)
+    with Processes(2) as workers:
+        there = evaluate_shared(game, [population] * 4, PAIR_AND_PAIR, 2048, seed=5, workers=workers)
+    for one, other in zip(here, there, strict=True):
+        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize(
@@ -99,15 +106,13 @@ def test_what_cannot_be_evaluated(populations, episodes, message):
         evaluate_shared(rock_paper_scissors(), populations, [(0, 1)], episodes, seed=0)
 
 
-def test_tables_and_rollouts_that_do_not_fit():
+def test_tables_that_do_not_fit():
     game = symmetric_game(((0, 1),))
     known = evaluate_shared(game, [[FAIR, BOLD]] * 2, [(0, 1)], 4, seed=0)
     with pytest.raises(ValueError, match=r"groups \(\(0, 1\),\) cannot be extended to groups \(\(0,\), \(1,\)\)"):
         evaluate_shared(game, [[FAIR, BOLD]] * 2, [(0,), (1,)], 4, seed=0, known=known)
     with pytest.raises(ValueError, match=r"\(2,\) policies cannot be extended to populations of \(1,\)"):
         evaluate_shared(game, [[FAIR]] * 2, [(0, 1)], 4, seed=0, known=known)
-    with pytest.raises(ValueError, match=r"must return \(2, 2, 2\).* got \(2, 4, 2\)"):
-        evaluate_shared(game, [[FAIR]] * 2, [(0, 1)], 4, 0, None, lambda profiles, units: np.zeros((2, 4, 2)))
 
 
 def pure(action, actions):
