@@ -216,7 +216,7 @@ class AECFace(AECEnv):
 
     def observe(self, agent: str) -> np.ndarray:
         self.episode.started()
-        return self._observations[agent]
+        return self._observations[agent].copy()  # the others, and the next to ask, see what was there
 
     def state(self) -> np.ndarray:
         """All agents' observations, one after the other."""
