@@ -1,6 +1,6 @@
-"""Conformance of PettingZoo environments, anyone's, and of the kernels behind ours; rule by rule, and by whole episodes."""
+"""Conformance of anyone's PettingZoo environments, and of our kernels: rule by rule, and by whole episodes."""
 
 from games.conformance.rules import ConformanceError, Report
-from games.conformance.suite import RULES, check, check_faces
+from games.conformance.suite import GAME_RULES, RULES, check, check_faces, check_game
 
-__all__ = ["RULES", "ConformanceError", "Report", "check", "check_faces"]
+__all__ = ["GAME_RULES", "RULES", "ConformanceError", "Report", "check", "check_faces", "check_game"]

@@ -13,7 +13,7 @@ Rule = Callable[[Player, Moment | None, Moment], None]
 
 
 def agents(player: Player, before: Moment | None, now: Moment) -> None:
-    """possible_agents is a list of different names that never changes; a reset puts all of them into agents, in order."""
+    """possible_agents are different names that never change; a reset puts all of them into agents, in order."""
     possible = list(player.env.possible_agents)
     if len(set(possible)) < len(possible):
         raise Broken(f"possible_agents must be different names, got {possible}")
@@ -158,13 +158,12 @@ def state_space(player: Player, before: Moment | None, now: Moment) -> None:
 
 def asking(player: Player, before: Moment | None, now: Moment) -> None:
     """Asked twice without a step between, observe(agent), last() and state() say the same."""
-    if not player.aec:
-        twice = now._replace(state=player._state())
-    else:
-        twice = player._look(now.played)
+    twice = player.look_again(now)
     changed = difference([[frame(now)]], [[frame(twice)]]) or difference([[frame(now)]], [[frame(twice)]], states=True)
     if changed:
-        raise Broken(f"{changed.what} must not change by asking, got {changed.one}, then {changed.other}", changed.agent)
+        raise Broken(
+            f"{changed.what} must not change by asking, got {changed.one}, then {changed.other}", changed.agent
+        )
 
 
 def selection(player: Player, before: Moment | None, now: Moment) -> None:

@@ -61,9 +61,7 @@ class Player:
             raise Broken("possible_agents must list everyone who may ever play; got none. Set it in __init__.")
         self.env, self.aec = env, isinstance(env, AECEnv)
         self.possible_agents = list(env.possible_agents)
-        self.spaces = {
-            agent: (env.observation_space(agent), env.action_space(agent)) for agent in self.possible_agents
-        }
+        self.spaces = {agent: (env.observation_space(agent), env.action_space(agent)) for agent in self.possible_agents}
         self._choices = {agent: deepcopy(action_space) for agent, (_, action_space) in self.spaces.items()}
 
     def seed(self, seed: int) -> None:
@@ -97,6 +95,10 @@ class Player:
                 self._earned[who] = self._earned.get(who, 0.0) + reward
         return self._look([agent])
 
+    def look_again(self, now: Moment) -> Moment:
+        """The same moment, asked once more."""
+        return self._look(now.played) if self.aec else now._replace(state=self._state())
+
     def _look(self, played: list) -> Moment:
         env = self.env
         agents = list(env.agents)
@@ -105,15 +107,22 @@ class Player:
             [env.agent_selection] if agents else [],
             played,
             {agent: env.observe(agent) for agent in agents},
-            *(dict(part) for part in (env.rewards, env.terminations, env.truncations, env.infos)),
+            dict(env.rewards),
+            dict(env.terminations),
+            dict(env.truncations),
+            dict(env.infos),
             self._state(),
             env.last() if agents else None,
             dict(self._earned),
         )
 
-    def _shown(self, played: list, *parts: dict) -> Moment:
+    def _shown(
+        self, played: list, observations: dict, rewards: dict, terminations: dict, truncations: dict, infos: dict
+    ) -> Moment:
         agents = list(self.env.agents)
-        return Moment(agents, list(agents), played, *parts, self._state())
+        return Moment(
+            agents, list(agents), played, observations, rewards, terminations, truncations, infos, self._state()
+        )
 
     def _state(self) -> Any:
         try:

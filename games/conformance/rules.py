@@ -17,9 +17,7 @@ class Broken(Exception):
 class ConformanceError(AssertionError):
     """A rule is broken: `rule`, and where it is known `agent`, `episode` and `step` (0 is the reset)."""
 
-    def __init__(
-        self, rule: str, message: str, agent: Any = None, episode: int | None = None, step: int | None = None
-    ):
+    def __init__(self, rule: str, message: str, agent: Any = None, episode: int | None = None, step: int | None = None):
         self.rule, self.agent, self.episode, self.step = rule, agent, episode, step
         places = (("agent", agent), ("episode", episode), ("step", step))
         where = ", ".join(f"{word} {value}" for word, value in places if value is not None)

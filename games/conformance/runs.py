@@ -1,11 +1,9 @@
-"""Rules about whole runs: the same episodes played again in other ways, and things an environment must refuse."""
+"""Rules about whole runs: the same episodes, played again in other ways."""
 
-import logging
 import os
 import pickle
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +11,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 from pettingzoo import AECEnv, ParallelEnv
 
 from games.conformance.record import (
@@ -26,8 +23,6 @@ from games.conformance.record import (
     freeze,
     global_random,
     global_state,
-    mask_of,
-    mask_problem,
     record,
 )
 from games.conformance.rules import Broken
@@ -90,9 +85,7 @@ def global_generators(case: Case) -> str | None:
         for name, before, after in zip(("random", "np.random"), kept, global_state(), strict=True):
             if before != after:
                 raise Broken(f"{name}'s global generator must be left alone: draw from a generator of your own")
-    case.same(
-        case.play(global_seed=1), "episodes must not depend on random.seed or np.random.seed: draw from your own"
-    )
+    case.same(case.play(global_seed=1), "episodes must not depend on random.seed or np.random.seed: draw from your own")
     return None
 
 
@@ -122,7 +115,7 @@ def restarts(case: Case) -> str | None:
 def continues(case: Case) -> str | None:
     """reset() without a seed goes on with the generator: where there is chance, the next episode is another one."""
     steps = min(case.max_steps, PROBE_STEPS)
-    runs = [[case.seed + i for i in range(PROBES)], [case.seed, *[None] * (PROBES - 1)]]
+    runs: list[list[int | None]] = [[case.seed + i for i in range(PROBES)], [case.seed, *[None] * (PROBES - 1)]]
     seeded, going_on = (record(Player(case.env_fn()), run, [0] * PROBES, steps) for run in runs)
     if len({digest([episode]) for episode in seeded}) == 1:
         return f"{PROBES} seeds made no difference: there seems to be no chance"
@@ -183,7 +176,9 @@ def processes(case: Case) -> str | None:
     told = played.stdout.decode().split()[-len(case.main) :]
     for episode, (frames, other_digest) in enumerate(zip(case.main, told, strict=True)):
         if digest([frames]) != other_digest:
-            raise Broken("another process played another episode: do not iterate over sets, nor use hash()", None, episode)
+            raise Broken(
+                "another process played another episode: do not iterate over sets, nor use hash()", None, episode
+            )
     return None
 
 
@@ -191,111 +186,6 @@ def child() -> None:
     """Plays the case pickled on standard input by the parent process, and prints its digests."""
     case = Case(*pickle.load(sys.stdin.buffer))
     print("\n" + " ".join(digest([frames]) for frames in case.play()))
-
-
-def rejects_actions(case: Case) -> str | None:
-    """Actions outside the space, or masked out, are refused: by an error or a warning, or (masked out) by the end."""
-    tried = False
-    for agent in Player(case.env_fn()).possible_agents:
-        for wrong in wrong_actions(Player(case.env_fn()).spaces[agent][1]):
-            for player, now in case.first_episode():
-                if agent in now.asked and not now.over(agent):
-                    tried = True
-                    _refused(player, now, agent, wrong, f"outside {player.spaces[agent][1]}", may_end=False)
-                    break
-    for player, now in case.first_episode():
-        for agent in now.asked:
-            masked = None if now.over(agent) else masked_out(player.spaces[agent][1], now.mask(agent))
-            if masked is not None:
-                _refused(player, now, agent, masked, "masked out", may_end=True)
-                return None
-    return None if tried else "nobody was asked"
-
-
-def wrong_actions(space: Any) -> list:
-    """Actions just outside the space."""
-    if isinstance(space, Discrete):
-        return [int(space.start + space.n), int(space.start) - 1, None]
-    if isinstance(space, MultiDiscrete):
-        return [np.asarray(space.nvec + space.start, space.dtype), np.zeros((*space.shape, 2), space.dtype), None]
-    if isinstance(space, MultiBinary):
-        return [np.full(space.shape, 2, space.dtype), None]
-    if isinstance(space, Box):
-        shape = np.zeros((*space.shape, 2), space.dtype)
-        above = [np.asarray(space.high + 1, space.dtype)] if space.is_bounded("above") else []
-        return [*(action for action in above if not space.contains(action)), shape, None]
-    return [None]
-
-
-def masked_out(space: Any, mask: Any) -> Any:
-    """An action of the space that the mask forbids in every factor where it can, or None."""
-    if mask_problem(space, mask):
-        return None
-    fitting = mask_of(space, mask)
-    parts = fitting if isinstance(space, MultiDiscrete) else (fitting,)
-    if not all(part.any() for part in parts) or all(part.all() for part in parts):
-        return None  # who does not act may do anything, and so may who has every choice
-    chosen = [int(np.argmin(part)) for part in parts]
-    if isinstance(space, MultiDiscrete):
-        return np.asarray(chosen + space.start, space.dtype)
-    return space.dtype.type(space.start + chosen[0])
-
-
-def _refused(player: Player, now: Moment, agent: Any, wrong: Any, why: str, may_end: bool) -> None:
-    after: list[Moment] = []
-    actions = player.choose(now) | {agent: wrong}
-    if protests(lambda: after.append(player.step(actions))):
-        return
-    ended = agent not in after[0].agents or after[0].over(agent)
-    if not (may_end and ended):
-        raise Broken(f"{wrong!r} is {why} and must be refused: raise an error; it was played", agent)
-
-
-def protests(act: Callable[[], Any]) -> bool:
-    """Whether the act raises, warns, or logs a warning."""
-    logged: list[logging.LogRecord] = []
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = logged.append  # type: ignore[method-assign]
-    logging.getLogger().addHandler(handler)
-    try:
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            act()
-    except Exception:
-        return True
-    finally:
-        logging.getLogger().removeHandler(handler)
-    return bool(warned or logged)
-
-
-def over(case: Case) -> str | None:
-    """A step after the end is refused by an error or a warning, or returns empty dictionaries; a reset works then."""
-    for player, now in case.first_episode():
-        if now.agents:
-            continue
-        after: list[Moment] = []
-        actions = {player.env.agent_selection: None} if player.aec else {a: player.sample(a) for a in player.spaces}
-        if player.aec and not protests(lambda player=player: player.env.step(player.sample(player.possible_agents[0]))):
-            raise Broken("a step after the end must be refused: raise an error; it was played")
-        if not player.aec and not protests(lambda player=player, actions=actions: after.append(player.step(actions))):
-            if any(getattr(after[0], part) for part in ("observations", "rewards", "terminations", "truncations")):
-                raise Broken("a step after the end must be refused: raise an error; it was played")
-        if player.reset(case.seed).agents != player.possible_agents:
-            raise Broken("a reset after the end must start an episode")
-        return None
-    return f"no episode ended within {case.max_steps} steps"
-
-
-def dead_steps(case: Case) -> str | None:
-    """AEC: an agent that is terminated or truncated steps with None and nothing else."""
-    for player, now in case.first_episode():
-        if player.aec and now.asked and now.over(now.asked[0]):
-            agent = now.asked[0]
-            action = player.sample(agent)
-            if protests(lambda player=player, action=action: player.env.step(action)):
-                return None
-            raise Broken(f"the dead must step with None; {action!r} was played: call _was_dead_step first", agent)
-    return "nobody was over while others, or it, had still to step"
 
 
 def render(case: Case) -> str | None:
@@ -340,9 +230,6 @@ RUN_RULES: dict[str, Callable[[Case], str | None]] = {
         keeps,
         ignores_writes,
         processes,
-        rejects_actions,
-        over,
-        dead_steps,
         render,
     )
 }

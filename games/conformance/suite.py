@@ -1,14 +1,25 @@
-"""Checks of PettingZoo environments: `check` of one, `check_faces` of an AEC and a Parallel one together."""
+"""The checks: `check` of a PettingZoo environment, `check_faces` of two faces of one game, `check_game` of a kernel."""
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
+
+from games.conformance.kernels import KERNEL_RULES, Batch, Put
+from games.conformance.lanes import LANES_RULES
 from games.conformance.moments import AEC_RULES, MOMENT_RULES
 from games.conformance.record import Frame, Moment, Player, can_act, difference, frame, global_random
+from games.conformance.refusals import REFUSAL_RULES
 from games.conformance.rules import Broken, ConformanceError, Report, checked_names, first_lines
 from games.conformance.runs import NEED_SEEDS, RUN_RULES, Case, EnvFn, load
+from games.game import Game
 
-RULES: dict[str, str] = {"plays": "Resets, and steps with legal actions, raise nothing."} | first_lines({**MOMENT_RULES, **RUN_RULES})
+RULES: dict[str, str] = {"plays": "Resets, and steps with legal actions, raise nothing."} | first_lines(
+    {**MOMENT_RULES, **RUN_RULES}
+)
 """Every rule `check` asks, and what it says, in the order of asking."""
+
+GAME_RULES: dict[str, str] = first_lines({**KERNEL_RULES, **LANES_RULES})
+"""Every rule `check_game` asks, and what it says, in the order of asking."""
 
 
 def check(
@@ -32,16 +43,15 @@ def check(
     skipped = checked_names(skip, RULES)
     if episodes < 1 or max_steps < 1 or seed < 0:
         raise ValueError(f"check needs episodes and max_steps >= 1 and seed >= 0, got {episodes}, {max_steps}, {seed}")
-    if isinstance(env_fn, str):
-        env_fn = load(env_fn)
-    case = Case(env_fn, episodes, seed, max_steps, render_modes)
+    make: EnvFn = load(env_fn) if isinstance(env_fn, str) else env_fn
+    case = Case(make, episodes, seed, max_steps, render_modes)
     aec = _main_run(case, skipped)
     unchecked = {name: "skipped" for name in skipped}
     if not aec:
         unchecked |= dict.fromkeys(AEC_RULES, "of AEC environments only") | unchecked
     if "seeds" in skipped:
         unchecked |= dict.fromkeys(NEED_SEEDS, "needs seeds, which is skipped") | unchecked
-    for name, rule in RUN_RULES.items():
+    for name, rule in {**RUN_RULES, **REFUSAL_RULES}.items():
         if name in unchecked:
             continue
         try:
@@ -133,3 +143,33 @@ def _same_faces(parallel: Moment, aec: Moment) -> None:
 def _of_agents(shown: Frame) -> Frame:
     """Without the lists of agents, which the faces empty at different times."""
     return {key: value for key, value in shown.items() if key[0] not in ("agents", "agent_selection")}
+
+
+def check_game(
+    game: Game, lanes: int = 6, steps: int = 18, seed: int = 0, put: Put = np.asarray, skip: Collection[str] = ()
+) -> Report:
+    """Ask all `GAME_RULES` of a game's kernel and of its lanes, in `steps` steps of uniform legal play.
+
+    `put` makes the other kind of arrays that must play as NumPy's do, e.g. `torch.from_numpy`.
+
+    Raises ConformanceError for the first broken rule, with the rule, the agent and the step; ValueError for arguments
+    that cannot be.
+    """
+    skipped = checked_names(skip, GAME_RULES)
+    if lanes < 2 or steps < 2 or seed < 0:
+        raise ValueError(f"check_game needs lanes and steps >= 2 and seed >= 0, got {lanes}, {steps}, {seed}")
+    if not isinstance(game, Game):
+        raise ValueError(f"check_game wants a games.game.Game, with all its members; got {type(game).__name__}")
+    batch = Batch(game, lanes, steps, seed, put)
+    rules = {**KERNEL_RULES, **LANES_RULES}
+    for name, rule in rules.items():
+        if name in skipped:
+            continue
+        try:
+            rule(batch)
+        except Broken as broken:
+            raise _error(name, broken) from broken.__cause__
+    episodes = sum(int(now.fresh.sum()) for now in batch.main)
+    return Report(
+        tuple(name for name in rules if name not in skipped), dict.fromkeys(skipped, "skipped"), episodes, steps * lanes
+    )
