@@ -1,6 +1,7 @@
 """Rules about a single moment of an episode, and the one before it."""
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,9 @@ def masks(player: Player, before: Moment | None, now: Moment) -> None:
 
 def state_space(player: Player, before: Moment | None, now: Moment) -> None:
     """state(), where implemented, lies in state_space with its dtype and shape."""
+    method = getattr(player.env.unwrapped, "state", None)
+    if method is not None and not callable(method):
+        raise Broken(f"state is a method of the API, got a {type(method).__name__}: call what you keep another name")
     space = getattr(player.env, "state_space", None)
     if now.state is None or space is None:
         return
@@ -172,8 +176,8 @@ def selection(player: Player, before: Moment | None, now: Moment) -> None:
         return
     if now.agents and now.asked[0] not in now.agents:
         raise Broken(f"agent_selection must be one of {now.agents}, got {now.asked[0]!r}")
-    yielded = list(zip(player.env.agent_iter(), range(1), strict=False))
-    if [agent for agent, _ in yielded] != now.asked:
+    yielded = list(islice(player.env.agent_iter(), 1))
+    if yielded != now.asked:
         raise Broken(f"agent_iter() must yield {now.asked or 'nobody any more'}, got {yielded}")
 
 

@@ -125,6 +125,8 @@ class Player:
         )
 
     def _state(self) -> Any:
+        if not callable(getattr(self.env.unwrapped, "state", None)):
+            return None
         try:
             return self.env.state()
         except NotImplementedError:
@@ -230,6 +232,8 @@ def record(
             except Broken as broken:
                 broken.episode, broken.step = episode, len(frames)
                 raise
+            except Exception as error:
+                raise Broken(f"the environment raised {error!r}", None, episode, len(frames)) from error
             frames.append(frame(now))
             done(player, before, now)
             before = now
@@ -267,8 +271,11 @@ def _text(frozen: Any) -> str:
 
 
 def digest(run: Run) -> str:
-    """SHA-256 of everything a run shows; equal on every machine with equal numbers."""
-    content = [[sorted((repr(key), value) for key, value in shown.items()) for shown in frames] for frames in run]
+    """SHA-256 of all that a run shows to agents, hence without `state()`."""
+    content = [
+        [sorted((repr(key), value) for key, value in shown.items() if key[0] != "state") for shown in frames]
+        for frames in run
+    ]
     return sha256(repr(content).encode()).hexdigest()
 
 

@@ -96,7 +96,7 @@ def over(case: Case) -> str | None:
         shown = after and (player.aec or after.observations or after.rewards or after.terminations or after.truncations)
         if shown:
             raise Broken("a step after the end must be refused: raise an error; it was played")
-        if player.reset(case.seed).agents != player.possible_agents:
+        if not player.reset(case.seed).agents:
             raise Broken("a reset after the end must start an episode")
         return None
     return f"no episode ended within {case.max_steps} steps"

@@ -38,12 +38,16 @@ PROBES, PROBE_STEPS = 8, 100
 class Case:
     """An environment under test, and the run that all others are compared with."""
 
-    env_fn: EnvFn
+    source: EnvFn | str
     episodes: int
     seed: int
     max_steps: int
     render_modes: Sequence[str] = ()
     main: Run = field(default_factory=list)
+
+    @cached_property
+    def env_fn(self) -> EnvFn:
+        return load(self.source) if isinstance(self.source, str) else self.source
 
     def play(self, player: Player | None = None, global_seed: int = 0, **watchers: Any) -> Run:
         """The case's episodes: the first seeded, the others going on from there."""
@@ -76,6 +80,12 @@ class Case:
             now = player.step(player.choose(now))
 
 
+def seeds(case: Case) -> str | None:
+    """Two fresh environments play the same whole episodes after reset(seed) and any number of resets without one."""
+    case.same(case.again, "the same seed and actions must give the same episodes")
+    return None
+
+
 def global_generators(case: Case) -> str | None:
     """Python's and NumPy's global generators are neither read nor written."""
     with global_random(1):
@@ -86,12 +96,6 @@ def global_generators(case: Case) -> str | None:
             if before != after:
                 raise Broken(f"{name}'s global generator must be left alone: draw from a generator of your own")
     case.same(case.play(global_seed=1), "episodes must not depend on random.seed or np.random.seed: draw from your own")
-    return None
-
-
-def seeds(case: Case) -> str | None:
-    """Two fresh environments play the same whole episodes after reset(seed) and any number of resets without one."""
-    case.same(case.again, "the same seed and actions must give the same episodes")
     return None
 
 
@@ -106,8 +110,9 @@ def states(case: Case) -> str | None:
 def restarts(case: Case) -> str | None:
     """reset(seed) in the middle of an episode starts the same episodes as in a fresh environment."""
     middle = max(1, (len(case.main[0]) - 1) // 2)
-    player = Player(case.env_fn())
-    record(player, [case.seed + 1, None], [1, 2], middle)
+    with global_random(0):
+        player = Player(case.env_fn())
+        record(player, [case.seed + 1, None], [1, 2], middle)
     case.same(case.play(player), "an environment in use must start over as a fresh one does: let reset clear it all")
     return None
 
@@ -116,7 +121,8 @@ def continues(case: Case) -> str | None:
     """reset() without a seed goes on with the generator: where there is chance, the next episode is another one."""
     steps = min(case.max_steps, PROBE_STEPS)
     runs: list[list[int | None]] = [[case.seed + i for i in range(PROBES)], [case.seed, *[None] * (PROBES - 1)]]
-    seeded, going_on = (record(Player(case.env_fn()), run, [0] * PROBES, steps) for run in runs)
+    with global_random(0):
+        seeded, going_on = (record(Player(case.env_fn()), run, [0] * PROBES, steps) for run in runs)
     if len({digest([episode]) for episode in seeded}) == 1:
         return f"{PROBES} seeds made no difference: there seems to be no chance"
     if len({digest([episode]) for episode in going_on}) == 1:
@@ -161,9 +167,9 @@ def _scribble(value: Any) -> None:
 def processes(case: Case) -> str | None:
     """A fresh process with another PYTHONHASHSEED plays the same episodes."""
     try:
-        payload = pickle.dumps((case.env_fn, case.episodes, case.seed, case.max_steps))
+        payload = pickle.dumps((case.source, case.episodes, case.seed, case.max_steps))
     except Exception as error:
-        return f"env_fn cannot be sent to another process ({error}): use a function at the top of a module"
+        return f"env_fn cannot be sent to another process ({error}): use a module's function, or its import path"
     if b"__main__" in payload:
         return "env_fn lives in the script that is running: import it from a module"
     other = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
@@ -196,7 +202,9 @@ def render(case: Case) -> str | None:
         player = Player(case.env_fn(render_mode=mode))
         modes = player.env.metadata.get("render_modes", [])
         if mode not in modes:
-            raise unknown("render mode", mode, modes)
+            raise Broken(
+                f"metadata['render_modes'] must list what may be asked for: {unknown('render mode', mode, modes)}"
+            )
         player.seed(0)
         now = player.reset(case.seed)
         for step in range(2):
@@ -222,8 +230,8 @@ def _picture_problem(mode: str, shown: Any) -> str | None:
 RUN_RULES: dict[str, Callable[[Case], str | None]] = {
     rule.__name__: rule
     for rule in (
-        global_generators,
         seeds,
+        global_generators,
         states,
         restarts,
         continues,
@@ -233,7 +241,7 @@ RUN_RULES: dict[str, Callable[[Case], str | None]] = {
         render,
     )
 }
-NEED_SEEDS = ("global_generators", "restarts", "continues", "ignores_writes", "processes")
+NEED_SEEDS = ("global_generators", "states", "restarts", "continues", "ignores_writes", "processes")
 
 
 def load(path: str) -> Any:

@@ -10,12 +10,13 @@ from games.conformance.moments import AEC_RULES, MOMENT_RULES
 from games.conformance.record import Frame, Moment, Player, can_act, difference, frame, global_random
 from games.conformance.refusals import REFUSAL_RULES
 from games.conformance.rules import Broken, ConformanceError, Report, checked_names, first_lines
-from games.conformance.runs import NEED_SEEDS, RUN_RULES, Case, EnvFn, load
+from games.conformance.runs import NEED_SEEDS, RUN_RULES, Case, EnvFn
 from games.game import Game
 
-RULES: dict[str, str] = {"plays": "Resets, and steps with legal actions, raise nothing."} | first_lines(
-    {**MOMENT_RULES, **RUN_RULES}
-)
+RULES: dict[str, str] = {
+    "plays": "Resets, and steps with legal actions, raise nothing.",
+    **first_lines({**MOMENT_RULES, **RUN_RULES, **REFUSAL_RULES}),
+}
 """Every rule `check` asks, and what it says, in the order of asking."""
 
 GAME_RULES: dict[str, str] = first_lines({**KERNEL_RULES, **LANES_RULES})
@@ -43,8 +44,8 @@ def check(
     skipped = checked_names(skip, RULES)
     if episodes < 1 or max_steps < 1 or seed < 0:
         raise ValueError(f"check needs episodes and max_steps >= 1 and seed >= 0, got {episodes}, {max_steps}, {seed}")
-    make: EnvFn = load(env_fn) if isinstance(env_fn, str) else env_fn
-    case = Case(make, episodes, seed, max_steps, render_modes)
+    case = Case(env_fn, episodes, seed, max_steps, render_modes)
+    _ = case.env_fn  # an import path that leads nowhere should fail before anything is played
     aec = _main_run(case, skipped)
     unchecked = {name: "skipped" for name in skipped}
     if not aec:
@@ -58,6 +59,8 @@ def check(
             why_not = rule(case)
         except Broken as broken:
             raise _error(name, broken) from broken.__cause__
+        except Exception as error:
+            raise ConformanceError(name, f"the environment raised {error!r}") from error
         if why_not:
             unchecked[name] = why_not
     steps = sum(len(frames) - 1 for frames in case.main)
