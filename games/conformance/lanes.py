@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from games.conformance.kernels import Batch, to_array
+from games.conformance.record import freeze
 from games.conformance.rules import Broken
 from games.lanes import GameLanes
 from games.noise import Noise, Purpose
@@ -17,6 +18,8 @@ class Step(NamedTuple):
     """What was seen before a step, its outcome, and what was seen at its end."""
 
     seen: list[np.ndarray]
+    acting: np.ndarray
+    alive: np.ndarray
     rewards: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
@@ -36,13 +39,16 @@ def play_on(lanes: GameLanes, steps: int) -> list[Step]:
     shown = []
     for _ in range(steps):
         seen = [lanes.observe(seat) for seat in seats]
+        acting, alive = to_array(lanes.acting), to_array(lanes.alive)
         actions = tuple(
             player.act(seen[seat], lanes.legal(seat), None, lanes.noise(Purpose.SEAT + seat, player.noise_size))[0]
             for seat, player in enumerate(players)
         )
         rewards, terminated, truncated, done = (to_array(part) for part in lanes.step(actions))
         final = [to_array(lanes.final_observations(seat)) for seat in seats]
-        shown.append(Step([to_array(part) for part in seen], rewards, terminated, truncated, done, final))
+        shown.append(
+            Step([to_array(part) for part in seen], acting, alive, rewards, terminated, truncated, done, final)
+        )
     return shown
 
 
@@ -51,10 +57,10 @@ def lane_shapes(batch: Batch) -> None:
     lanes = lanes_of(batch)
     lanes.reset(batch.seed)
     wanted = (batch.lanes, len(lanes.agents))
-    acting, alive = to_array(lanes.acting), to_array(lanes.alive)
-    if acting.shape != wanted or alive.shape != wanted or (acting & ~alive).any():
-        raise Broken(f"acting must be a subset of alive, both {wanted}; got {acting.shape} and {alive.shape}")
     for step, now in enumerate(play_on(lanes, batch.steps)):
+        if now.acting.shape != wanted or now.alive.shape != wanted or (now.acting & ~now.alive).any():
+            got = f"{now.acting.shape} and {now.alive.shape}"
+            raise Broken(f"acting must be a subset of alive, both {wanted}; got {got}", None, None, step)
         shapes = [part.shape for part in (now.rewards, now.terminated, now.truncated, now.done)]
         if shapes != [wanted] * 3 + [wanted[:1]]:
             raise Broken(f"an outcome must be {wanted}, done {wanted[:1]}; got {shapes}", None, None, step)
@@ -85,7 +91,7 @@ def resumes(batch: Batch) -> None:
     other.load_state_dict(lanes.state_dict())
     for step, (one, two) in enumerate(zip(play_on(lanes, batch.steps), play_on(other, batch.steps), strict=True)):
         for name, a, b in zip(Step._fields, one, two, strict=True):
-            if np.asarray(a).tobytes() != np.asarray(b).tobytes():
+            if freeze(a) != freeze(b):
                 raise Broken(f"{name} must go on from a state_dict as they would have", None, None, step)
 
 

@@ -149,7 +149,7 @@ def _of_agents(shown: Frame) -> Frame:
 
 
 def check_game(
-    game: Game, lanes: int = 6, steps: int = 18, seed: int = 0, put: Put = np.asarray, skip: Collection[str] = ()
+    game: Game, lanes: int = 4, steps: int = 18, seed: int = 0, put: Put = np.asarray, skip: Collection[str] = ()
 ) -> Report:
     """Ask all `GAME_RULES` of a game's kernel and of its lanes, in `steps` steps of uniform legal play.
 
@@ -172,6 +172,8 @@ def check_game(
             rule(batch)
         except Broken as broken:
             raise _error(name, broken) from broken.__cause__
+        except Exception as error:
+            raise ConformanceError(name, f"the game raised {error!r}") from error
     episodes = sum(int(now.fresh.sum()) for now in batch.main)
     return Report(
         tuple(name for name in rules if name not in skipped), dict.fromkeys(skipped, "skipped"), episodes, steps * lanes
