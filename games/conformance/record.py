@@ -182,11 +182,16 @@ def freeze(value: Any) -> Any:
 
 def thaw(frozen: Any) -> str:
     """A frozen value as text for messages."""
-    if isinstance(frozen, tuple) and len(frozen) == 4 and frozen[0] == "array" and isinstance(frozen[3], bytes):
-        return f"{np.frombuffer(frozen[3], frozen[1]).reshape(frozen[2])!r}"
-    if isinstance(frozen, tuple) and len(frozen) == 2 and isinstance(frozen[1], str):
-        return frozen[1]
-    return str(frozen)
+    kind, *parts = frozen
+    if kind == "array":
+        dtype, shape, content = parts
+        known = isinstance(content, bytes)
+        return repr(np.frombuffer(content, dtype).reshape(shape)) if known else f"an array {dtype} {shape} of {content}"
+    if kind == "dict":
+        return "{" + ", ".join(f"{key}: {thaw(part)}" for key, part in parts[0]) + "}"
+    if parts and isinstance(parts[0], tuple):
+        return f"{kind}({', '.join(thaw(part) for part in parts[0])})"
+    return parts[0] if parts else kind
 
 
 def frame(now: Moment) -> Frame:

@@ -46,12 +46,20 @@ def check(
         raise ValueError(f"check needs episodes and max_steps >= 1 and seed >= 0, got {episodes}, {max_steps}, {seed}")
     case = Case(env_fn, episodes, seed, max_steps, render_modes)
     _ = case.env_fn  # an import path that leads nowhere should fail before anything is played
-    aec = _main_run(case, skipped)
-    unchecked = {name: "skipped" for name in skipped}
-    if not aec:
-        unchecked |= dict.fromkeys(AEC_RULES, "of AEC environments only") | unchecked
-    if "seeds" in skipped:
-        unchecked |= dict.fromkeys(NEED_SEEDS, "needs seeds, which is skipped") | unchecked
+    with global_random(0):  # whatever is drawn from there, the caller's state is put back
+        aec = _main_run(case, skipped)
+        unchecked = {name: "skipped" for name in skipped}
+        if not aec:
+            unchecked |= dict.fromkeys(AEC_RULES, "of AEC environments only") | unchecked
+        if "seeds" in skipped:
+            unchecked |= dict.fromkeys(NEED_SEEDS, "needs seeds, which is skipped") | unchecked
+        _ask_runs(case, unchecked)
+    steps = sum(len(frames) - 1 for frames in case.main)
+    return Report(tuple(name for name in RULES if name not in unchecked), unchecked, episodes, steps)
+
+
+def _ask_runs(case: Case, unchecked: dict[str, str]) -> None:
+    """Ask the rules of runs, and note in `unchecked` why one could not be asked."""
     for name, rule in {**RUN_RULES, **REFUSAL_RULES}.items():
         if name in unchecked:
             continue
@@ -63,8 +71,6 @@ def check(
             raise ConformanceError(name, f"the environment raised {error!r}") from error
         if why_not:
             unchecked[name] = why_not
-    steps = sum(len(frames) - 1 for frames in case.main)
-    return Report(tuple(name for name in RULES if name not in unchecked), unchecked, episodes, steps)
 
 
 def _error(rule: str, broken: Broken) -> ConformanceError:

@@ -27,7 +27,7 @@ class Turns:
     rounds: int = 4
     pay: float = 1.0
 
-    agents = ("first", "second")
+    agents = ("player_0", "player_1")
 
     @property
     def observation_spaces(self) -> tuple[Box, ...]:
