@@ -20,6 +20,13 @@ class GameLanes:
     always drawn by NumPy, so the same seed plays the same episodes wherever the arrays live.
 
     Raises ValueError for no lanes, or params of another number of lanes.
+
+    >>> from games import make
+    >>> lanes = GameLanes(make("rock_paper_scissors"), num_lanes=2)
+    >>> lanes.reset(seed=0)
+    >>> lanes.step((np.array([0, 1]), np.array([2, 1]))).rewards  # rock and scissors; paper twice
+    array([[ 1., -1.],
+           [ 0.,  0.]], dtype=float32)
     """
 
     def __init__(
