@@ -40,6 +40,11 @@ def check(
 
     Raises ConformanceError for the first broken rule, with the rule, the agent, the episode and the step (0 is the
     reset); ValueError for arguments that cannot be.
+
+    >>> from functools import partial
+    >>> from games import parallel_env
+    >>> check(partial(parallel_env, "rock_paper_scissors", rounds=3), skip=["processes"]).steps
+    15
     """
     skipped = checked_names(skip, RULES)
     if episodes < 1 or max_steps < 1 or seed < 0:
