@@ -77,4 +77,4 @@ def print_table(rules: dict[str, str], report: Report | None, broken: dict[str, 
 
 
 if __name__ == "__main__":
-    sys.exit(tyro.cli(main))
+    sys.exit(tyro.cli(main, prog="python -m games.conformance"))
