@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
-from games.bucket_brigade.observation import Seen, read
+from games.bucket_brigade.observation import first, house_numbers, nth_fire, number, read
 from games.bucket_brigade.rules import REST, WORK, BucketBrigade
 from games.game import Array, Policy
 from games.policies import Uniform
@@ -143,32 +143,6 @@ class Genome:
 def action(house: Array, mode: Array, signal: Array) -> Array:
     """[B, 3] int64 from three columns [B]."""
     return array_namespace(house).stack([house, mode, signal], axis=1)
-
-
-def house_numbers(seen: Seen) -> Array:
-    """[1, H] int64."""
-    xp = array_namespace(seen.burning)
-    return xp.arange(seen.burning.shape[1], dtype=xp.int64, device=device(seen.burning))[None, :]
-
-
-def first(mask: Array) -> Array:
-    """[B] int64 lowest column of mask [B, n] that is True, or n."""
-    xp = array_namespace(mask)
-    columns = xp.arange(mask.shape[1], dtype=xp.int64, device=device(mask))
-    return xp.min(xp.where(mask, columns[None, :], xp.full_like(columns, mask.shape[1])[None, :]), axis=1)
-
-
-def number(burning: Array) -> Array:
-    """[B] int64 burning houses."""
-    xp = array_namespace(burning)
-    return xp.astype(xp.sum(burning, axis=1), xp.int64)
-
-
-def nth_fire(seen: Seen, n: Array) -> Array:
-    """[B] int64 house that is the n-th burning one, counted from 0; H where there is none."""
-    xp = array_namespace(n)
-    place = xp.astype(xp.round(seen.place * seen.place.shape[1]), xp.int64)
-    return first((place == n[:, None] + 1) & (place > 0))
 
 
 ARCHETYPES = {

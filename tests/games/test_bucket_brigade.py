@@ -2,67 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from games.bucket_brigade import SCENARIOS, BucketBrigade
 from games.bucket_brigade.observation import read
 from games.bucket_brigade.rules import BURNING, RUINED, RULES, SAFE, WORK
 from games.lanes import GameLanes, tree_map
-from tests.games.reference import Reference
-
-CODES = {SAFE: "safe", BURNING: "burning", RUINED: "ruined"}
-
-cells = st.fixed_dictionaries(
-    {
-        "kappa": st.sampled_from([0.0, 0.3, 0.5, 0.95, 1.0]),
-        "rho": st.sampled_from([0.0, 0.02, 0.2, 0.6]),
-        "cost": st.sampled_from([0.0, 0.5, 2.0]),
-        "min_nights": st.integers(0, 6),
-        "own_gain": st.sampled_from([50.0, (1.0, 2.0, 3.0, 4.0)]),
-        "other_gain": st.sampled_from([0.0, (4.0, 0.0, 1.0, 2.0)]),
-        "own_loss": st.sampled_from([100.0, (0.5, 1.0, 0.0, 7.0)]),
-        "other_loss": st.sampled_from([0.0, 3.0]),
-    }
-)
-
-
-def play_night_by_night(game: BucketBrigade, params, seed: int, nights: int, put=np.asarray, lanes: int = 8):
-    """Yields (state, actions, noise) of every night, the start first; nobody stops at the end of an episode."""
-    rng = np.random.default_rng(seed)
-    params = tree_map(put, params)
-    noise = rng.random((lanes, game.H), np.float32)
-    state = game.init(params, put(noise))
-    yield state, None, noise
-    for _ in range(nights):
-        actions = tuple(rng.integers([game.H, 2, 2], size=(lanes, 3)) for _ in range(game.N))
-        noise = rng.random((lanes, 2 * game.H), np.float32)
-        state = game.step(params, state, tuple(put(a) for a in actions), put(noise))
-        yield state, actions, noise
-
-
-@given(
-    st.sampled_from(["rest_trap", "v2_minimal", "default", "positional_default"]),
-    cells,
-    st.sampled_from(list(RULES)),
-    st.integers(0, 99),
-)
-def test_the_kernel_agrees_with_the_reference(scenario, cell, rules, seed):
-    game = BucketBrigade(scenario, rules, **cell)
-    params = game.params()
-    lanes = [Reference(SCENARIOS[scenario] | cell, **RULES[rules]) for _ in range(8)]
-    for state, actions, noise in play_night_by_night(game, params, seed, nights=12):
-        terminated, rewards = game.terminated(params, state), game.rewards(params, state)
-        for lane, reference in enumerate(lanes):
-            uniforms = noise[lane].tolist()
-            if actions is None:
-                reference.start(uniforms)
-            else:
-                chosen = [tuple(action[lane].tolist()) for action in actions]
-                expected = reference.night(chosen, uniforms[: game.H], uniforms[game.H :])
-                np.testing.assert_allclose(rewards[lane], expected, rtol=1e-5, atol=1e-4)
-                assert terminated[lane] == reference.over()
-            assert [CODES[code] for code in state.houses[lane].tolist()] == reference.houses
+from tests.games.nights import play_night_by_night
 
 
 def test_positions_modes_and_signals_are_last_nights_actions(xp):
@@ -71,47 +16,6 @@ def test_positions_modes_and_signals_are_last_nights_actions(xp):
         if actions is not None:
             for part, leaf in enumerate((state.positions, state.modes, state.signals)):
                 np.testing.assert_array_equal(np.asarray(leaf), np.stack([a[:, part] for a in actions], axis=1))
-
-
-@given(cells, st.integers(0, 99))
-def test_ruined_houses_stay_ruined_and_rewards_are_bounded(cell, seed):
-    game = BucketBrigade("default", "engine", **cell)
-    values = {name: np.max(cell[name]) for name in ("own_gain", "other_gain", "own_loss", "other_loss")}
-    high = 0.5 + 100 + 10 * (values["own_gain"] + values["other_gain"])
-    low = -cell["cost"] - 100 - 10 * (values["own_loss"] + values["other_loss"])
-    ruined = np.zeros((8, 10), bool)
-    for state, _, _ in play_night_by_night(game, game.params(), seed, 15):
-        assert (state.houses[ruined] == RUINED).all()
-        ruined = state.houses == RUINED
-        assert ((state.rewards >= low) & (state.rewards <= high)).all()
-
-
-@given(st.floats(0, 1), st.integers(0, 99))
-def test_beta_changes_nothing(beta, seed):
-    game, other = BucketBrigade("hard"), BucketBrigade("hard", beta=beta)
-    for (a, *_), (b, *_) in zip(
-        play_night_by_night(game, game.params(), seed, 8),
-        play_night_by_night(other, other.params(), seed, 8),
-        strict=True,
-    ):
-        for x, y in zip(a, b, strict=True):
-            np.testing.assert_array_equal(x, y)
-
-
-def test_a_sweep_in_one_batch_equals_separate_runs(xp):
-    game = BucketBrigade("minimal_specialization")
-    kappa, cost, nights = [0.1, 0.5, 0.9, 1.0], [0.5, 0.5, 1.0, 2.0], [3, 12, 0, 7]
-    gain = np.arange(16.0).reshape(4, 4)
-    sweep = game.params(kappa=kappa, cost=cost, min_nights=nights, own_gain=gain)
-    together = list(play_night_by_night(game, sweep, 3, 10, xp.put, lanes=4))
-    for lane in range(4):
-        alone = game.params(kappa=kappa[lane], cost=cost[lane], min_nights=nights[lane], own_gain=gain[lane])
-        run = play_night_by_night(game, alone, 3, 10, lanes=4)
-        for (a, *_), (b, *_) in zip(together, run, strict=True):
-            for x, y in zip(a, b, strict=True):
-                np.testing.assert_array_equal(np.asarray(x)[lane], y[lane])
-            seen = game.observe(tree_map(xp.put, sweep), a, 1), game.observe(alone, b, 1)
-            np.testing.assert_array_equal(np.asarray(seen[0])[lane], seen[1][lane])
 
 
 @pytest.mark.parametrize(("rules", "pays"), [("quiet", 0.0), ("engine", 50.0)])
@@ -223,21 +127,6 @@ def test_unknown_overrides_are_refused():
         BucketBrigade().params(kapa=0.5)
     with pytest.raises(ValueError, match="one per lane"):
         BucketBrigade().params(kappa=[[0.5]])
-
-
-@pytest.mark.parametrize(("agents", "houses"), [(1, 2), (3, 7), (6, 4), (5, 10)])
-def test_any_number_of_agents_and_houses(agents, houses):
-    game = BucketBrigade("hard", num_agents=agents, num_houses=houses, own_gain=20.0)
-    cell = SCENARIOS["hard"] | {"num_agents": agents, "num_houses": houses, "own_gain": 20.0}
-    reference = Reference(cell, **RULES["quiet"])
-    for state, actions, noise in play_night_by_night(game, game.params(), 9, 12, lanes=1):
-        if actions is None:
-            reference.start(noise[0].tolist())
-        else:
-            chosen = [tuple(action[0].tolist()) for action in actions]
-            expected = reference.night(chosen, noise[0, :houses].tolist(), noise[0, houses:].tolist())
-            np.testing.assert_allclose(state.rewards[0], expected, rtol=1e-5, atol=1e-4)
-        assert [CODES[code] for code in state.houses[0].tolist()] == reference.houses
 
 
 def test_homes_are_houses_of_the_ring_one_an_agent():

@@ -118,5 +118,5 @@ def test_mistakes_are_refused():
         Firefighter(p=1.1)
     with pytest.raises(ValueError, match="gene work"):
         Genome(1.0, 2.0, 0.0, 0.0)
-    with pytest.raises(ValueError, match="seen as 37 features, got 67"):
+    with pytest.raises(ValueError, match="4 agents and 4 houses are seen as 37 or 42 columns, got 67"):
         act(policy("spread", BucketBrigade(num_agents=4, num_houses=4)), rings([[]]), 0)
