@@ -56,11 +56,17 @@ class BucketBrigade:
 
     House h belongs to agent h mod N. Every night each burning house is saved with probability 1 - (1 - kappa)^workers,
     or is ruined for good; then each safe house, the saved ones too, catches fire with probability rho. Any parameter
-    of the scenario may be replaced: None keeps it. Rewards are per agent and night. Many cells are one batch:
+    of the scenario may be replaced: None keeps it. Rewards are per agent and night. A sweep of cells is one batch:
 
+    >>> import numpy as np
     >>> from games.lanes import GameLanes
-    >>> game = BucketBrigade("default_continuous")
-    >>> lanes = GameLanes(game, 3, game.params(suppression=[0.2, 0.5, 1.0], progress_shaping=[0.0, 1.0, 1.0]))
+    >>> game = BucketBrigade("trivial_cooperation")
+    >>> cells = game.params(team_gain=[100.0, 10.0, 0.0], presence_shaping=[0.0, 0.0, 2.0])
+    >>> lanes = GameLanes(game, 3, cells)
+    >>> lanes.reset(seed=0)
+    >>> everyone_works_at_house_0 = (np.array([[0, 1, 0]] * 3),) * 4
+    >>> lanes.step(everyone_works_at_house_0).rewards[:, 0].tolist()
+    [99.5, 9.5, 1.5]
 
     Raises ValueError for unknown names and values out of range.
     """

@@ -1,5 +1,8 @@
 """The rules of Bucket Brigade: against an independent reference, and laws."""
 
+import doctest
+import sys
+
 import numpy as np
 import pytest
 
@@ -115,6 +118,9 @@ def test_every_scenario_plays(scenario):
         ({"num_agents": 0}, "num_agents must be a whole number"),
         ({"num_houses": 1}, "num_houses must be a whole number"),
         ({"max_nights": 0}, "max_nights must lie in"),
+        ({"extinguish": "continous"}, "did you mean 'continuous'"),
+        ({"suppression": -0.5}, "suppression must be finite"),
+        ({"potential_discount": 1.5}, r"potential_discount must be finite and lie in \[0, 1\]"),
     ],
 )
 def test_bad_parameters_are_refused(params, message):
@@ -144,3 +150,73 @@ def test_working_far_from_home_costs_more():
     after = game.step(params, state, actions, np.zeros((1, game.noise_sizes[1]), np.float32))
     wages = game.rewards(params, after)[0] - 100
     np.testing.assert_allclose(wages, [-0.5, -0.5 - 0.75, -0.5 - 0.5, -0.5 - 1.25], atol=1e-5)
+
+
+def test_the_example_of_a_sweep_runs():
+    assert doctest.testmod(sys.modules[BucketBrigade.__module__]) == (0, 8)
+
+
+def burning_ring(game: BucketBrigade, fires: list[int]):
+    """The game's params and a lane where these houses burn."""
+    params = game.params()
+    houses = np.array([[BURNING if house in fires else SAFE for house in range(game.H)]], np.int8)
+    return params, game.init(params, np.full((1, game.H), 0.9, np.float32))._replace(houses=houses)
+
+
+@pytest.mark.parametrize(
+    ("preset", "burning"), [("quiet", [0, 2, 3, 4, 5, 6, 7, 8, 9]), ("engine", [2, 3, 4])], ids=["quiet", "engine"]
+)
+def test_a_fire_runs_on_in_one_night_by_the_quiet_rules_only(preset, burning):
+    # Houses have their turns from 0 to 9: the fire of 3 runs up to 9 and on to 0, and down to 2, whose turn is over.
+    game = BucketBrigade("default_continuous", preset, beta=1.0, rho=0.0)
+    rest = (np.array([[0, 0, 0]]),) * 4
+    for one in (game, BucketBrigade("default_continuous", beta=1.0, rho=0.0, spreads_in_place=preset == "quiet")):
+        params, state = burning_ring(one, [3])
+        after = one.step(params, state, rest, np.full((1, 30), 0.5, np.float32))
+        assert np.flatnonzero(after.houses[0] == BURNING).tolist() == burning
+
+
+def test_suppression_adds_up_over_nights_until_the_fire_is_out():
+    game = BucketBrigade("default_continuous", "engine", suppression=0.4, beta=0.0, rho=0.0)
+    params, state = burning_ring(game, [3, 7])
+    one_at_3_two_at_7 = tuple(np.array([[house, mode, 0]]) for house, mode in ((3, 1), (7, 1), (7, 1), (3, 0)))
+    noise = np.full((1, 30), 0.5, np.float32)
+    state = game.step(params, state, one_at_3_two_at_7, noise)
+    np.testing.assert_allclose(state.meters[0, [3, 7]], [0.4, 0.8], rtol=1e-6)
+    assert "suppression 0.40 at 3, 0.80 at 7" in game.describe(params, state)
+    state = game.step(params, state, one_at_3_two_at_7, noise)
+    assert state.houses[0, [3, 7]].tolist() == [BURNING, SAFE]
+    np.testing.assert_allclose(state.meters[0, [3, 7]], [0.8, 0.0], rtol=1e-6)
+    state = game.step(params, state, one_at_3_two_at_7, noise)
+    assert (state.houses == SAFE).all()
+    assert "suppression nowhere" in game.describe(params, state)
+
+
+def test_agents_who_set_out_too_far_stay_at_home():
+    game = BucketBrigade("positional_default", adjacent_only=True)
+    params, state = burning_ring(game, [])
+    actions = tuple(np.array([[house, 1, 1]]) for house in (9, 5, 6, 0))
+    after = game.step(params, state, actions, np.full((1, 20), 0.5, np.float32))
+    assert after.positions.tolist() == [[9, 3, 6, 8]]
+    assert after.modes.tolist() == after.signals.tolist() == [[1] * 4]
+
+
+def test_announcements_are_described_in_both_rounds():
+    game = BucketBrigade(two_phase=True, num_agents=2)
+    params, state = burning_ring(game, [])
+    noise = np.full((1, 20), 0.5, np.float32)
+    talk = game.step(params, state, (np.array([[3, 1, 1]]), np.array([[4, 1, 0]])), noise)
+    assert game.describe(params, talk).splitlines()[1:] == ["  agent_0 announced 1", "  agent_1 announced 0"]
+    night = game.step(params, talk, (np.array([[5, 0, 0]]), np.array([[6, 1, 1]])), noise)
+    assert game.describe(params, night).splitlines()[1:] == [
+        "  agent_0 rested at 5, announced 1, signalled 0: +100.50",
+        "  agent_1 worked at 6, announced 0, signalled 1: +99.80",
+    ]
+
+
+def test_an_episode_of_two_rounds_a_night_takes_twice_the_steps():
+    game = BucketBrigade("trivial_cooperation", two_phase=True)
+    lanes = GameLanes(game, 3)
+    lanes.reset(0)
+    rest = (np.zeros((3, 3), np.int64),) * 4
+    assert [lanes.step(rest).done.all() for _ in range(26)] == [False] * 25 + [True]

@@ -5,11 +5,13 @@ import pytest
 from games.bucket_brigade import SCENARIOS
 from games.bucket_brigade.parity import PUBLISHED, UNITS, Comparison, compare, main
 
-LONG = [quantity for quantity in PUBLISHED if quantity["rules"] == "engine" and quantity["max_nights"] > 100]
+LONG = [  # episodes of hundreds of nights
+    quantity
+    for quantity in PUBLISHED
+    if (quantity["rules"] == "engine" or quantity["scenario"] == "default_continuous") and quantity["max_nights"] > 100
+]
 SHORT = [quantity for quantity in PUBLISHED if quantity not in LONG]
 OWN = [quantity for quantity in PUBLISHED if "fresh" in quantity]
-FEW = {"random default_continuous": 250}
-"""Episodes of the rows whose games are hundreds of nights long."""
 
 
 def agrees(quantity: dict, episodes: int) -> None:
@@ -19,12 +21,12 @@ def agrees(quantity: dict, episodes: int) -> None:
 
 @pytest.mark.parametrize("quantity", SHORT, ids=lambda quantity: quantity["quantity"])
 def test_published_values(quantity):
-    agrees(quantity, FEW.get(quantity["quantity"], 2000))
+    agrees(quantity, 2000)
 
 
 @pytest.mark.papers
 @pytest.mark.parametrize("quantity", LONG, ids=lambda quantity: quantity["quantity"])
-def test_values_of_the_engine_rules_without_a_cap(quantity):
+def test_values_of_long_episodes(quantity):
     agrees(quantity, episodes=2000)
 
 
