@@ -74,7 +74,7 @@ def test_features_show_announcements_and_the_round():
 def test_spaces_contain_what_is_seen(variant, layout, xp):
     game = BucketBrigade(**VARIANTS[variant], observation=layout)
     params = game.params()
-    for state, _, _ in play_night_by_night(game, params, 3, 14, xp.put, lanes=3):
+    for state, _, _ in play_night_by_night(game, params, 3, 8, xp.put, lanes=3):
         for seat, space in enumerate(game.observation_spaces):
             seen = np.asarray(game.observe(tree_map(xp.put, params), state, seat))
             assert seen.dtype == np.float32
