@@ -10,14 +10,16 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from games.bucket_brigade.scripted import AlwaysRest, Firefighter, Genome, Specialist, Spread
+from games.bucket_brigade.genomes import FullGenome, Genome
+from games.bucket_brigade.scripted import AlwaysRest, Firefighter, Specialist, Spread
 from games.game import Policy
 from games.policies import Uniform
 from marl.policies import NeuralPolicy
 
 FORMAT = 1
 SCRIPTED: dict[str, type] = {
-    scripted.__name__: scripted for scripted in (Uniform, AlwaysRest, Firefighter, Genome, Specialist, Spread)
+    scripted.__name__: scripted
+    for scripted in (Uniform, AlwaysRest, Firefighter, FullGenome, Genome, Specialist, Spread)
 }
 """Policies that are dataclasses of plain values, by class name: what `load_policy` may build."""
 

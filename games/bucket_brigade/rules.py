@@ -7,45 +7,36 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
 from array_api_compat import array_namespace
 from gymnasium.spaces import Box, MultiDiscrete
 
-from games.bucket_brigade.observation import Seen, places, scales, widths, write
+from games.bucket_brigade.fires import BURNING, RUINED, SAFE, Ring, bernoulli, continuous, workers
+from games.bucket_brigade.layouts import LAYOUTS, Layout
+from games.bucket_brigade.params import Params, tabulate
+from games.bucket_brigade.rewards import look_up, pay, shaped, way
 from games.bucket_brigade.scenarios import CELL, checked, scenario_values
-from games.game import Array, feature_box
+from games.game import Array
+from games.lanes import tree_map
 from games.spelling import unknown
 
-SAFE, BURNING, RUINED = 0, 1, 2
+__all__ = ["BURNING", "REST", "RUINED", "RULES", "SAFE", "WORK", "BucketBrigade", "Params", "State"]
+
 REST, WORK = 0, 1
 
 RULES = {
-    "quiet": {"ends_when_quiet": True, "opening_fires_pay": False},  # the Python environment
-    "engine": {"ends_when_quiet": False, "opening_fires_pay": True},  # the Rust engine
+    # The Python environment.
+    "quiet": {"ends_when_quiet": True, "opening_fires_pay": False, "spreads_in_place": True},
+    # The Rust engine.
+    "engine": {"ends_when_quiet": False, "opening_fires_pay": True, "spreads_in_place": False},
 }
 """The two implementations disagree; every published number belongs to one of them."""
 
 
-class Params(NamedTuple):
-    beta: Array  # [1 or B] spread; no rule of the Bernoulli mode reads it
-    p_save: Array  # [1 or B, N] that 1, 2, ... N workers save a burning house
-    rho: Array  # [1 or B]
-    work: Array  # [1 or B] pay of a night's work: minus its cost
-    rest: Array  # [1 or B] pay of a night's rest
-    travel: Array | None  # [1 or B] cost of work per house on the way there; None where it costs no one anything
-    distance: Array  # [1, N, H] float32 houses on the way from each agent's home, the shorter way round
-    safe: Array  # [1 or B] pay of everyone for each safe house
-    ruined: Array  # [1 or B] pay of everyone for each ruined house
-    own_gain: Array  # [1 or B, N]
-    other_gain: Array  # [1 or B, N]
-    own_loss: Array  # [1 or B, N]
-    other_loss: Array  # [1 or B, N]
-    min_nights: Array  # [1 or B] int16
-    ends_when_quiet: Array  # [1] bool
-    opening_fires_pay: Array  # [1] bool
-    house: Array  # [1, H] int8: 0, 1, ... H - 1
-    seats: Array  # [1, N, H + N] int8: who owns what, and who is who
-    scale: Array  # [1 or B, D] of the observed features
+class Rounds(NamedTuple):
+    """What nights of two rounds add to the state."""
+
+    announced: Array  # [B, N] int8 bits of the last first round
+    second: Array  # [B] int8: 1 in a night's second round
 
 
 class State(NamedTuple):
@@ -55,6 +46,8 @@ class State(NamedTuple):
     modes: Array  # [B, N] int8 REST or WORK there
     signals: Array  # [B, N] int8 last broadcasts
     rewards: Array  # [B, N] float32
+    meters: Array | None = None  # [B, H] float32 suppression of burning houses; None in the Bernoulli mode
+    rounds: Rounds | None = None  # None where nights have one
 
 
 @dataclass(frozen=True)
@@ -63,20 +56,30 @@ class BucketBrigade:
 
     House h belongs to agent h mod N. Every night each burning house is saved with probability 1 - (1 - kappa)^workers,
     or is ruined for good; then each safe house, the saved ones too, catches fire with probability rho. Any parameter
-    of the scenario may be replaced: None keeps it. Rewards are per agent and night.
+    of the scenario may be replaced: None keeps it. Rewards are per agent and night. A sweep of cells is one batch:
+
+    >>> import numpy as np
+    >>> from games.lanes import GameLanes
+    >>> game = BucketBrigade("trivial_cooperation")
+    >>> cells = game.params(team_gain=[100.0, 10.0, 0.0], presence_shaping=[0.0, 0.0, 2.0])
+    >>> lanes = GameLanes(game, 3, cells)
+    >>> lanes.reset(seed=0)
+    >>> everyone_works_at_house_0 = (np.array([[0, 1, 0]] * 3),) * 4
+    >>> lanes.step(everyone_works_at_house_0).rewards[:, 0].tolist()
+    [99.5, 9.5, 1.5]
 
     Raises ValueError for unknown names and values out of range.
     """
 
     scenario: str = "rest_trap"
     rules: str = "quiet"
-    """Preset of the two switches below: `quiet` as the Python environment, `engine` as the Rust engine."""
+    """Preset of the three switches below: `quiet` as the Python environment, `engine` as the Rust engine."""
     max_nights: int = 1000
-    """Step cap: episodes still going are truncated. The rules have none."""
+    """Cap on nights: episodes still going are truncated. The rules have none."""
     ends_when_quiet: bool | None = None
     """Once `min_nights` have passed, end also when no house burns; else only when all are safe, or all ruined."""
     opening_fires_pay: bool | None = None
-    """Saving a house that burned at the start pays its owner."""
+    """Saving a house that burned at the start pays its owner; else a first night's rewards take all for safe before."""
     beta: float | None = None
     kappa: float | None = None
     rho: float | None = None
@@ -95,19 +98,48 @@ class BucketBrigade:
     min_nights: int | None = None
     num_agents: int | None = None
     num_houses: int | None = None
+    extinguish: str | None = None
+    """`bernoulli`: a fire is put out or ruins its house the same night. `continuous`: every night's workers add
+    `suppression` each to its meter; until that reaches 1 it burns on and spreads to each neighbour with probability
+    beta, and nothing is ever ruined."""
+    suppression: float | None = None
+    spreads_in_place: bool | None = None
+    """Fires spread house by house, so that one may run round the ring in a night; else all at once."""
+    two_phase: bool = False
+    """A night is two steps: in the first, everyone's signal is announced and the rest of the actions ignored; the
+    second, in which that is seen, plays the night and pays."""
+    adjacent_only: bool = False
+    """Agents who set out for a house further than one from home stay at home; mode and signal are kept."""
+    progress_shaping: float | None = None
+    """Paid to everyone for each safe house more than the night before."""
+    rescue_shaping: float | None = None
+    """Shared by the workers who put out a fire where they are."""
+    presence_shaping: float | None = None
+    """Paid to each worker at a house that was safe and stayed so."""
+    potential_shaping: float | None = None
+    """Paid to everyone for the gain in the team's welfare, a burning house counted as half ruined, and the welfare of
+    the end as 0; `potential_discount` is the factor of the later one [Ng et al. 1999]."""
+    potential_discount: float | None = None
+    observation: str = "features"
+    """Layout of what agents see: `features` (ours, read by scripted players), `trainer` or `thrust`."""
 
     def __post_init__(self) -> None:
-        if self.rules not in RULES:
-            raise unknown("Bucket Brigade rules", self.rules, RULES)
+        for kind, name, known in (("rules", self.rules, RULES), ("observation", self.observation, LAYOUTS)):
+            if name not in known:
+                raise unknown(f"Bucket Brigade {kind}", name, known)
         if not 1 <= self.max_nights <= 30_000:
             raise ValueError(f"max_nights must lie in [1, 30000], got {self.max_nights}")
         _ = self._values  # an unknown scenario or a value out of range should fail here, not at the first use
 
     @cached_property
     def _values(self) -> dict[str, Any]:
-        return scenario_values(
-            self.scenario, {name: getattr(self, name) for name in (*CELL, "num_agents", "num_houses", "homes")}
-        )
+        names = (*CELL, "num_agents", "num_houses", "homes", "extinguish")
+        return scenario_values(self.scenario, {name: getattr(self, name) for name in names})
+
+    @cached_property
+    def _switches(self) -> dict[str, bool]:
+        own = {name: getattr(self, name) for name in RULES[self.rules]}
+        return RULES[self.rules] | {name: value for name, value in own.items() if value is not None}
 
     @property
     def N(self) -> int:
@@ -118,12 +150,20 @@ class BucketBrigade:
         return self._values["num_houses"]
 
     @property
+    def _continuous(self) -> bool:
+        return self._values["extinguish"] == "continuous"
+
+    @property
+    def _layout(self) -> Layout:
+        return LAYOUTS[self.observation]
+
+    @property
     def agents(self) -> tuple[str, ...]:
         return tuple(f"agent_{seat}" for seat in range(self.N))
 
     @property
     def observation_spaces(self) -> tuple[Box, ...]:
-        return tuple(feature_box(sum(widths(self.N, self.H))) for _ in range(self.N))
+        return tuple(self._layout.space(self.N, self.H, self.two_phase) for _ in range(self.N))
 
     @property
     def action_spaces(self) -> tuple[MultiDiscrete, ...]:
@@ -131,95 +171,63 @@ class BucketBrigade:
 
     @property
     def noise_sizes(self) -> tuple[int, int]:
-        return self.H, 2 * self.H  # who burns at the start; rescue, then ignition, of every house
+        """Of every house: does it burn at the start; rescue and ignition, or spread left, spread right and ignition."""
+        return self.H, (3 if self._continuous else 2) * self.H
 
     def params(self, **overrides: Any) -> Params:
         """Tabulated parameters; a cell's values (`scenarios.CELL`) may be numbers or one per lane."""
         for name in overrides:
             if name not in CELL:
                 raise unknown("Bucket Brigade parameter", name, CELL)
-        N, H = self.N, self.H
-        cell = self._values | {name: checked(name, value, N) for name, value in overrides.items()}
-        switches = {name: getattr(self, name) for name in RULES[self.rules]}
-        switches = {name: RULES[self.rules][name] if value is None else value for name, value in switches.items()}
-        owns = np.arange(H) % N == np.arange(N)[:, None]
-        floats = {
-            "beta": cell["beta"],
-            "p_save": 1 - (1 - cell["kappa"][:, None]) ** np.arange(1, N + 1),
-            "rho": cell["rho"],
-            "work": -cell["cost"],
-            "rest": cell["rest_reward"],
-            "safe": cell["team_gain"] / H,
-            "ruined": -cell["team_loss"] / H,
-            **{name: cell[name] for name in ("own_gain", "other_gain", "own_loss", "other_loss")},
-            "scale": scales(N, H, cell["min_nights"]),
-        }
-        around = np.abs(np.arange(H) - np.array(self._values["homes"])[:, None])
-        return Params(
-            travel=cell["distance_cost"].astype(np.float32) if cell["distance_cost"].any() else None,
-            distance=np.minimum(around, H - around)[None].astype(np.float32),
-            **{name: value.astype(np.float32) for name, value in floats.items()},
-            min_nights=cell["min_nights"].astype(np.int16),
-            **{name: np.array([value]) for name, value in switches.items()},
-            house=np.arange(H, dtype=np.int8)[None],
-            seats=np.hstack([owns, np.eye(N)])[None].astype(np.int8),
-        )
+        cell = self._values | {name: checked(name, value, self.N) for name, value in overrides.items()}
+        shown = self._layout.tabulate(cell, self.two_phase)
+        switches = {name: self._switches[name] for name in ("ends_when_quiet", "opening_fires_pay")}
+        return tabulate(cell, shown, self.adjacent_only, self._continuous, **switches)
 
     def init(self, params: Params, noise: Array) -> State:
         xp = array_namespace(noise)
         houses = xp.astype(params.rho > noise.T, xp.int8)
         nothing = xp.concat([xp.zeros_like(houses[:1])] * self.N)
         night, rewards = xp.astype(nothing[0], xp.int16), xp.astype(nothing, xp.float32)
-        return State(houses.T, night, nothing.T, nothing.T, nothing.T, rewards.T)
+        state = State(houses.T, night, nothing.T, nothing.T, nothing.T, rewards.T)
+        if self._continuous:
+            state = state._replace(meters=xp.zeros_like(houses, dtype=xp.float32).T)
+        return state._replace(rounds=Rounds(nothing.T, nothing[0])) if self.two_phase else state
 
     def step(self, params: Params, state: State, actions: tuple[Array, ...], noise: Array) -> State:
         xp = array_namespace(noise)
-        before, uniforms = state.houses.T, noise.T
         chosen = [xp.astype(action, xp.int8).T for action in actions]
         positions, modes, signals = (xp.stack([agent[part] for agent in chosen]) for part in range(3))
-        burning = before == BURNING
-        saved = burning & (workers(params, positions, modes) >= needed(params, uniforms[: self.H]))
-        safe = (before == SAFE) | saved
-        fires = safe & (uniforms[self.H :] < params.rho)
-        ruined = (before == RUINED) | (burning & ~saved)
-        houses = xp.astype(fires, xp.int8) + 2 * xp.astype(ruined, xp.int8)
-        pays = params.opening_fires_pay | (state.night > 0)
-        rewards = self._rewards(params, modes, safe & ~fires, saved & ~fires & pays, ruined)
+        if params.reach is not None:
+            positions = look_up(params.reach, positions)
+        night = self._night(params, state, positions, modes, signals, noise.T)
+        return night if state.rounds is None else _round(state, state.rounds, night, signals.T)
+
+    def _night(
+        self, params: Params, state: State, positions: Array, modes: Array, signals: Array, uniforms: Array
+    ) -> State:
+        """The state after a night; positions, modes and signals [N, B]."""
+        before, crews = state.houses.T, workers(params, positions, modes)
+        ring = self._burn(params, state, crews, uniforms)
+        night, pays = state.night + 1, params.opening_fires_pay | (state.night > 0)
+        rewards = pay(params, modes, ring.safe, ring.saved & pays, ring.ruined)
         if params.travel is not None:
             rewards = rewards - modes * params.travel * way(params, positions)
-        return State(houses.T, state.night + 1, positions.T, modes.T, signals.T, rewards.T)
+        if params.shaping is not None:
+            over = self._over(params, ring.houses, night)
+            rewards = rewards + shaped(params, params.shaping, before * pays, ring, positions, modes, over)
+        meters = None if ring.meters is None else ring.meters.T
+        return State(ring.houses.T, night, positions.T, modes.T, signals.T, rewards.T, meters)
 
-    def _rewards(self, params: Params, modes: Array, safe: Array, saved: Array, ruined: Array) -> Array:
-        """[N, B]: the night's wage, the team's pay for every house, the owners' for houses saved and ruined."""
-        xp, N = array_namespace(safe), self.N
-        changed = xp.stack([saved, ruined])
-        own = xp.stack([xp.sum(changed[:, seat::N], axis=1, dtype=xp.int8) for seat in range(N)], axis=1)
-        total = xp.sum(own, axis=1, dtype=xp.int8)  # every house has one owner
-        other = total[:, None] - own
-        wage = modes * params.work + (1 - modes) * params.rest  # a product is three times faster than `where`
-        team = xp.sum(safe, axis=0, dtype=xp.int8) * params.safe + total[1] * params.ruined
-        gain = own[0] * params.own_gain.T + other[0] * params.other_gain.T
-        loss = own[1] * params.own_loss.T + other[1] * params.other_loss.T
-        return wage + team + gain - loss
+    def _burn(self, params: Params, state: State, crews: Array, uniforms: Array) -> Ring:
+        if state.meters is None:
+            return bernoulli(params, state.houses.T, crews, uniforms)
+        in_place = self._switches["spreads_in_place"]
+        return continuous(params, state.houses.T, state.meters.T, crews, uniforms, in_place)
 
     def observe(self, params: Params, state: State, seat: int) -> Array:
-        """[B, 5 H + 4 N + 1]: the features of `observation.Seen`."""
-        xp = array_namespace(state.rewards)
-        houses, modes = state.houses.T, state.modes.T
-        burning = xp.astype(houses == BURNING, xp.int8)
-        seen = Seen(
-            safe=xp.astype(houses == SAFE, xp.int8),
-            burning=burning,
-            ruined=xp.astype(houses == RUINED, xp.int8),
-            place=places(burning),
-            owned=xp.zeros_like(houses) + params.seats[0, seat, : self.H, None],
-            asked=xp.zeros_like(modes) + params.seats[0, seat, self.H :, None],
-            signals=state.signals.T,
-            modes=modes,
-            positions=state.positions.T,
-            night=xp.astype(xp.minimum(state.night, params.min_nights), xp.int8)[None, :],
-        )
-        return write(seen, params.scale)
+        """[B, D]: the columns of the layout, see `observation` and `layouts`."""
+        return self._layout.observe(params, state, seat)
 
     def legal(self, params: Params, state: State, seat: int) -> None:
         return None
@@ -231,12 +239,14 @@ class BucketBrigade:
         return state.rewards
 
     def terminated(self, params: Params, state: State) -> Array:
-        xp = array_namespace(state.houses)
-        houses = state.houses.T
+        return self._over(params, state.houses.T, state.night)
+
+    def _over(self, params: Params, houses: Array, night: Array) -> Array:
+        xp = array_namespace(houses)
         still = ~xp.any(houses == BURNING, axis=0)
         alike = xp.all(houses == houses[:1], axis=0)
         # The test comes before the night is counted: an episode plays min_nights + 1 nights at least.
-        return (state.night > params.min_nights) & still & (alike | params.ends_when_quiet)
+        return (night > params.min_nights) & still & (alike | params.ends_when_quiet)
 
     def truncated(self, params: Params, state: State) -> Array:
         return (state.night >= self.max_nights) & ~self.terminated(params, state)
@@ -244,11 +254,18 @@ class BucketBrigade:
     def describe(self, params: Params, state: State, lane: int = 0) -> str:
         ring = " ".join("_*X"[int(code)] for code in state.houses[lane])
         lines = [f"night {int(state.night[lane])}: {ring}   (_ safe, * burning, X ruined)"]
-        if int(state.night[lane]):
-            rows = zip(*(leaf[lane] for leaf in state[2:]), strict=True)
-            for agent, (house, mode, signal, reward) in zip(self.agents, rows, strict=True):
-                did = "worked at" if int(mode) == WORK else "rested at"
-                lines.append(f"  {agent} {did} {int(house)}, signalled {int(signal)}: {float(reward):+.2f}")
+        if state.meters is not None:
+            fed = [f"{meter:.2f} at {house}" for house, meter in enumerate(map(float, state.meters[lane])) if meter]
+            lines.append(f"  suppression {', '.join(fed) or 'nowhere'}")
+        bits = [] if state.rounds is None else [f"announced {int(bit)}" for bit in state.rounds.announced[lane]]
+        if state.rounds is not None and int(state.rounds.second[lane]):
+            lines += [f"  {agent} {bit}" for agent, bit in zip(self.agents, bits, strict=True)]
+        elif int(state.night[lane]):
+            for seat, agent in enumerate(self.agents):
+                did = "worked at" if int(state.modes[lane, seat]) == WORK else "rested at"
+                said = ", ".join([*bits[seat : seat + 1], f"signalled {int(state.signals[lane, seat])}"])
+                reward = float(state.rewards[lane, seat])
+                lines.append(f"  {agent} {did} {int(state.positions[lane, seat])}, {said}: {reward:+.2f}")
         return "\n".join(lines)
 
     def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
@@ -258,25 +275,18 @@ class BucketBrigade:
         return frame(self, state, lane)
 
 
-def workers(params: Params, positions: Array, modes: Array) -> Array:
-    """[H, B] int8 agents at work on every house."""
-    xp = array_namespace(positions)
-    targets = modes * (positions + 1) - 1  # -1 where an agent rests
-    return sum(xp.astype(target == params.house.T, xp.int8) for target in targets)
+def _round(state: State, rounds: Rounds, night: State, bits: Array) -> State:
+    """After a step where nights have two rounds: the night on lanes in their second, the bits announced on the others.
 
-
-def needed(params: Params, uniforms: Array) -> Array:
-    """[H, B] int8 workers that it would take to save a house: 1 + how many of p_save a uniform reaches.
-
-    The inverse CDF of the number of tries to the first success: the same as `uniform < p_save[workers]` for every
-    number of workers, without a look-up.
+    `night` is the state that a whole night led to; bits [B, N].
     """
-    xp = array_namespace(uniforms)
-    return 1 + sum(xp.astype(uniforms >= params.p_save[:, k], xp.int8) for k in range(params.p_save.shape[1]))
+    xp = array_namespace(bits)
+    first, second = xp.zeros_like(rounds.second), xp.ones_like(rounds.second)
+    announced = state._replace(rounds=Rounds(bits, second), rewards=xp.zeros_like(state.rewards))
+    played = night._replace(rounds=Rounds(rounds.announced, first))
+    acted = rounds.second > 0
 
+    def choose(new: Array, old: Array) -> Array:
+        return xp.where(acted if new.ndim == 1 else acted[:, None], new, old)
 
-def way(params: Params, positions: Array) -> Array:
-    """[N, B] float32 houses between every agent's home and where it is."""
-    xp = array_namespace(positions)
-    here = xp.astype(positions, xp.int64)
-    return xp.stack([params.distance[0, seat][here[seat]] for seat in range(here.shape[0])])
+    return tree_map(choose, played, announced)

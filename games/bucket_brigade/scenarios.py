@@ -11,8 +11,8 @@ from games.spelling import unknown
 SCENARIOS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("scenarios.json").read_text())["scenarios"]
 
 PROBABILITIES = ("beta", "kappa", "rho")
-"""beta: a fire spreads to a neighbour (dead here: a fire lives one night); kappa: one worker saves a burning house;
-rho: a safe house catches fire in a night."""
+"""beta: a fire spreads to a neighbour (dead in the Bernoulli mode: a fire lives one night); kappa: one worker saves a
+burning house (dead in the continuous mode); rho: a safe house catches fire in a night."""
 
 AMOUNTS = ("cost", "distance_cost", "rest_reward", "team_gain", "team_loss")
 """Paid to an agent per night: for working, and more per house on the way there from home; for resting; and for a ring
@@ -21,10 +21,26 @@ all safe or all ruined."""
 SEAT_AMOUNTS = ("own_gain", "other_gain", "own_loss", "other_loss")
 """Paid to an agent per house saved and per house ruined, for houses it owns and for others; a number, or one a seat."""
 
-CELL = (*PROBABILITIES, *AMOUNTS, *SEAT_AMOUNTS, "min_nights")
+SHAPING = ("progress_shaping", "rescue_shaping", "presence_shaping", "potential_shaping", "potential_discount")
+"""Rewards beside the game's: `rewards.shaped`."""
+
+CELL = (*PROBABILITIES, *AMOUNTS, *SEAT_AMOUNTS, *SHAPING, "suppression", "min_nights")
 """Parameters that may differ from lane to lane."""
 
-HIGHEST = dict.fromkeys(PROBABILITIES, 1.0) | {"min_nights": 120}  # nights fit a byte of an observation
+HIGHEST = dict.fromkeys((*PROBABILITIES, "potential_discount"), 1.0) | {"min_nights": 120}
+"""Where a parameter ends below the largest float32; nights fit a byte of an observation."""
+
+EXTINGUISH = ("bernoulli", "continuous")
+
+UNUSED: dict[str, Any] = {
+    "distance_cost": 0.0,
+    "homes": None,
+    "extinguish": "bernoulli",
+    "suppression": 0.5,
+    **dict.fromkeys(SHAPING, 0.0),
+    "potential_discount": 1.0,
+}
+"""What most scenarios do without, and therefore do not list."""
 
 
 def scenario_values(scenario: str, overrides: dict[str, Any]) -> dict[str, Any]:
@@ -34,11 +50,12 @@ def scenario_values(scenario: str, overrides: dict[str, Any]) -> dict[str, Any]:
     """
     if scenario not in SCENARIOS:
         raise unknown("Bucket Brigade scenario", scenario, SCENARIOS)
-    nearby = {"distance_cost": 0.0, "homes": None}  # what most scenarios do without
-    values = nearby | SCENARIOS[scenario] | {name: value for name, value in overrides.items() if value is not None}
+    values = UNUSED | SCENARIOS[scenario] | {name: value for name, value in overrides.items() if value is not None}
     for name, least in (("num_agents", 1), ("num_houses", 2)):
         if values[name] != int(values[name]) or not least <= values[name] <= 100:
             raise ValueError(f"{name} must be a whole number from {least} to 100, got {values[name]}")
+    if values["extinguish"] not in EXTINGUISH:
+        raise unknown("way to extinguish", values["extinguish"], EXTINGUISH)
     agents, houses = values["num_agents"], values["num_houses"]
     homes = [seat % houses for seat in range(agents)] if values["homes"] is None else list(values["homes"])
     if len(homes) != agents or not all(home in range(houses) for home in homes):
@@ -65,9 +82,14 @@ def checked(name: str, value: Any, seats: int) -> np.ndarray:
         array = np.atleast_1d(array)
         if array.ndim != 1:
             raise ValueError(f"{name} must be a number or one per lane, got shape {array.shape}")
-    high = HIGHEST.get(name, float(np.finfo(np.float32).max))
+    high = highest(name)
     if array.size == 0 or not (np.isfinite(array) & (array >= 0) & (array <= high)).all():
         raise ValueError(f"{name} must be finite and lie in [0, {high:g}], got {value}")
     if name == "min_nights" and not (array == np.floor(array)).all():
         raise ValueError(f"min_nights must be whole, got {value}")
     return array
+
+
+def highest(name: str) -> float:
+    """Largest value of a parameter of `CELL`."""
+    return HIGHEST.get(name, float(np.finfo(np.float32).max))

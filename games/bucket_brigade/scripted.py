@@ -1,14 +1,15 @@
 """Scripted players of Bucket Brigade; they read nothing but the observation."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
-from games.bucket_brigade.observation import Seen, read
-from games.bucket_brigade.rules import REST, WORK, BucketBrigade
+from games.bucket_brigade.genomes import ARCHETYPES, SIMPLE_GENES, FullGenome, Genome
+from games.bucket_brigade.observation import first, nth_fire, number, read
+from games.bucket_brigade.rules import WORK, BucketBrigade
 from games.game import Array, Policy
 from games.policies import Uniform
 from games.spelling import unknown
@@ -103,102 +104,40 @@ class Spread:
         return action(fire * mode, mode, mode), None
 
 
-@dataclass(frozen=True)
-class Genome:
-    """The simplified genome player of the Rust Nash evaluator, by the four genes it reads.
-
-    Works with probability work * (1 - rest_bias): at house i (its agent's number) with probability `own_priority` if
-    that burns, else at a burning house drawn uniformly, or at house i if none burns; rests at house i. The signal
-    equals the mode with probability `honesty`. Raises ValueError for a gene outside [0, 1].
-    """
-
-    honesty: float
-    work: float
-    own_priority: float
-    rest_bias: float
-    agents: int = 4
-    houses: int = 10
-    noise_size: ClassVar[int] = 4
-
-    def __post_init__(self) -> None:
-        for gene in ("honesty", "work", "own_priority", "rest_bias"):
-            if not 0 <= getattr(self, gene) <= 1:
-                raise ValueError(f"the gene {gene} must lie in [0, 1], got {getattr(self, gene)}")
-
-    def start(self, lanes: int) -> None:
-        return None
-
-    def act(self, observation: Array, legal: Legal, memory: None, noise: Array) -> tuple[Array, None]:
-        xp, seen = array_namespace(observation), read(observation, self.agents, self.houses)
-        fires, home = number(seen.burning), first(seen.asked > 0) % self.houses
-        mode = xp.astype(noise[:, 0] < self.work * (1 - self.rest_bias), xp.int64)
-        drawn = xp.astype(noise[:, 2] * xp.astype(fires, xp.float32), xp.int64)
-        drawn = nth_fire(seen, xp.where(drawn < fires, drawn, fires - 1))
-        burns_at_home = xp.any((seen.burning > 0) & (house_numbers(seen) == home[:, None]), axis=1)
-        goes_home = (mode == REST) | (fires == 0) | (burns_at_home & (noise[:, 1] < self.own_priority))
-        signal = xp.where(noise[:, 3] < self.honesty, mode, 1 - mode)
-        return action(xp.where(goes_home, home, drawn), mode, signal), None
-
-
 def action(house: Array, mode: Array, signal: Array) -> Array:
     """[B, 3] int64 from three columns [B]."""
     return array_namespace(house).stack([house, mode, signal], axis=1)
 
 
-def house_numbers(seen: Seen) -> Array:
-    """[1, H] int64."""
-    xp = array_namespace(seen.burning)
-    return xp.arange(seen.burning.shape[1], dtype=xp.int64, device=device(seen.burning))[None, :]
-
-
-def first(mask: Array) -> Array:
-    """[B] int64 lowest column of mask [B, n] that is True, or n."""
-    xp = array_namespace(mask)
-    columns = xp.arange(mask.shape[1], dtype=xp.int64, device=device(mask))
-    return xp.min(xp.where(mask, columns[None, :], xp.full_like(columns, mask.shape[1])[None, :]), axis=1)
-
-
-def number(burning: Array) -> Array:
-    """[B] int64 burning houses."""
-    xp = array_namespace(burning)
-    return xp.astype(xp.sum(burning, axis=1), xp.int64)
-
-
-def nth_fire(seen: Seen, n: Array) -> Array:
-    """[B] int64 house that is the n-th burning one, counted from 0; H where there is none."""
-    xp = array_namespace(n)
-    place = xp.astype(xp.round(seen.place * seen.place.shape[1]), xp.int64)
-    return first((place == n[:, None] + 1) & (place > 0))
-
-
-ARCHETYPES = {
-    "firefighter": Genome(honesty=1.0, work=0.9, own_priority=0.8, rest_bias=0.0),
-    "free_rider": Genome(honesty=0.7, work=0.2, own_priority=0.9, rest_bias=0.9),
-    "hero": Genome(honesty=1.0, work=1.0, own_priority=0.5, rest_bias=0.0),
-    "coordinator": Genome(honesty=0.9, work=0.6, own_priority=0.6, rest_bias=0.2),
-    "liar": Genome(honesty=0.1, work=0.7, own_priority=0.9, rest_bias=0.4),
-}
-"""The genes that the simplified player reads [rjwalters/bucket-brigade at 5335008e, definitions/archetypes.json]."""
-
 POLICIES: dict[str, Callable[..., Policy]] = {
     "always_rest": AlwaysRest,
     "firefighter": Firefighter,
     "genome": Genome,
+    "genome_full": FullGenome,
     "specialist": Specialist,
     "spread": Spread,
     "uniform": Uniform,
-    **{f"genome {name}": partial(replace, genome) for name, genome in ARCHETYPES.items()},
+    **{
+        f"genome {name}": partial(Genome, **{gene: genes[gene] for gene in SIMPLE_GENES})
+        for name, genes in ARCHETYPES.items()
+    },
+    **{f"genome_full {name}": partial(FullGenome, **genes) for name, genes in ARCHETYPES.items()},
 }
 """Every scripted player by name; `policy` builds one for a game."""
+
+BLIND = ("uniform", "always_rest")
+"""Players that never look, and therefore play whatever the layout of the observation."""
 
 
 def policy(name: str, game: BucketBrigade, **fields: Any) -> Policy:
     """The player called `name` in `POLICIES`, for any seat of `game`; `fields` are its own, such as a scope or genes.
 
-    Raises ValueError for an unknown name.
+    Raises ValueError for an unknown name, or a game that shows what the player cannot read.
     """
     if name not in POLICIES:
         raise unknown("Bucket Brigade policy", name, POLICIES)
+    if game.observation != "features" and name not in BLIND:
+        raise ValueError(f"{name} reads observation='features' only, got a game with {game.observation!r}")
     if name == "uniform":
         return Uniform.of(game.action_spaces[0])
     size = {} if name == "always_rest" else {"agents": game.N, "houses": game.H}

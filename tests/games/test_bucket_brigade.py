@@ -1,68 +1,16 @@
 """The rules of Bucket Brigade: against an independent reference, and laws."""
 
+import doctest
+import sys
+
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from games.bucket_brigade import SCENARIOS, BucketBrigade
 from games.bucket_brigade.observation import read
 from games.bucket_brigade.rules import BURNING, RUINED, RULES, SAFE, WORK
 from games.lanes import GameLanes, tree_map
-from tests.games.reference import Reference
-
-CODES = {SAFE: "safe", BURNING: "burning", RUINED: "ruined"}
-
-cells = st.fixed_dictionaries(
-    {
-        "kappa": st.sampled_from([0.0, 0.3, 0.5, 0.95, 1.0]),
-        "rho": st.sampled_from([0.0, 0.02, 0.2, 0.6]),
-        "cost": st.sampled_from([0.0, 0.5, 2.0]),
-        "min_nights": st.integers(0, 6),
-        "own_gain": st.sampled_from([50.0, (1.0, 2.0, 3.0, 4.0)]),
-        "other_gain": st.sampled_from([0.0, (4.0, 0.0, 1.0, 2.0)]),
-        "own_loss": st.sampled_from([100.0, (0.5, 1.0, 0.0, 7.0)]),
-        "other_loss": st.sampled_from([0.0, 3.0]),
-    }
-)
-
-
-def play_night_by_night(game: BucketBrigade, params, seed: int, nights: int, put=np.asarray, lanes: int = 8):
-    """Yields (state, actions, noise) of every night, the start first; nobody stops at the end of an episode."""
-    rng = np.random.default_rng(seed)
-    params = tree_map(put, params)
-    noise = rng.random((lanes, game.H), np.float32)
-    state = game.init(params, put(noise))
-    yield state, None, noise
-    for _ in range(nights):
-        actions = tuple(rng.integers([game.H, 2, 2], size=(lanes, 3)) for _ in range(game.N))
-        noise = rng.random((lanes, 2 * game.H), np.float32)
-        state = game.step(params, state, tuple(put(a) for a in actions), put(noise))
-        yield state, actions, noise
-
-
-@given(
-    st.sampled_from(["rest_trap", "v2_minimal", "default", "positional_default"]),
-    cells,
-    st.sampled_from(list(RULES)),
-    st.integers(0, 99),
-)
-def test_the_kernel_agrees_with_the_reference(scenario, cell, rules, seed):
-    game = BucketBrigade(scenario, rules, **cell)
-    params = game.params()
-    lanes = [Reference(SCENARIOS[scenario] | cell, **RULES[rules]) for _ in range(8)]
-    for state, actions, noise in play_night_by_night(game, params, seed, nights=12):
-        terminated, rewards = game.terminated(params, state), game.rewards(params, state)
-        for lane, reference in enumerate(lanes):
-            uniforms = noise[lane].tolist()
-            if actions is None:
-                reference.start(uniforms)
-            else:
-                chosen = [tuple(action[lane].tolist()) for action in actions]
-                expected = reference.night(chosen, uniforms[: game.H], uniforms[game.H :])
-                np.testing.assert_allclose(rewards[lane], expected, rtol=1e-5, atol=1e-4)
-                assert terminated[lane] == reference.over()
-            assert [CODES[code] for code in state.houses[lane].tolist()] == reference.houses
+from tests.games.nights import play_night_by_night
 
 
 def test_positions_modes_and_signals_are_last_nights_actions(xp):
@@ -71,47 +19,6 @@ def test_positions_modes_and_signals_are_last_nights_actions(xp):
         if actions is not None:
             for part, leaf in enumerate((state.positions, state.modes, state.signals)):
                 np.testing.assert_array_equal(np.asarray(leaf), np.stack([a[:, part] for a in actions], axis=1))
-
-
-@given(cells, st.integers(0, 99))
-def test_ruined_houses_stay_ruined_and_rewards_are_bounded(cell, seed):
-    game = BucketBrigade("default", "engine", **cell)
-    values = {name: np.max(cell[name]) for name in ("own_gain", "other_gain", "own_loss", "other_loss")}
-    high = 0.5 + 100 + 10 * (values["own_gain"] + values["other_gain"])
-    low = -cell["cost"] - 100 - 10 * (values["own_loss"] + values["other_loss"])
-    ruined = np.zeros((8, 10), bool)
-    for state, _, _ in play_night_by_night(game, game.params(), seed, 15):
-        assert (state.houses[ruined] == RUINED).all()
-        ruined = state.houses == RUINED
-        assert ((state.rewards >= low) & (state.rewards <= high)).all()
-
-
-@given(st.floats(0, 1), st.integers(0, 99))
-def test_beta_changes_nothing(beta, seed):
-    game, other = BucketBrigade("hard"), BucketBrigade("hard", beta=beta)
-    for (a, *_), (b, *_) in zip(
-        play_night_by_night(game, game.params(), seed, 8),
-        play_night_by_night(other, other.params(), seed, 8),
-        strict=True,
-    ):
-        for x, y in zip(a, b, strict=True):
-            np.testing.assert_array_equal(x, y)
-
-
-def test_a_sweep_in_one_batch_equals_separate_runs(xp):
-    game = BucketBrigade("minimal_specialization")
-    kappa, cost, nights = [0.1, 0.5, 0.9, 1.0], [0.5, 0.5, 1.0, 2.0], [3, 12, 0, 7]
-    gain = np.arange(16.0).reshape(4, 4)
-    sweep = game.params(kappa=kappa, cost=cost, min_nights=nights, own_gain=gain)
-    together = list(play_night_by_night(game, sweep, 3, 10, xp.put, lanes=4))
-    for lane in range(4):
-        alone = game.params(kappa=kappa[lane], cost=cost[lane], min_nights=nights[lane], own_gain=gain[lane])
-        run = play_night_by_night(game, alone, 3, 10, lanes=4)
-        for (a, *_), (b, *_) in zip(together, run, strict=True):
-            for x, y in zip(a, b, strict=True):
-                np.testing.assert_array_equal(np.asarray(x)[lane], y[lane])
-            seen = game.observe(tree_map(xp.put, sweep), a, 1), game.observe(alone, b, 1)
-            np.testing.assert_array_equal(np.asarray(seen[0])[lane], seen[1][lane])
 
 
 @pytest.mark.parametrize(("rules", "pays"), [("quiet", 0.0), ("engine", 50.0)])
@@ -211,6 +118,9 @@ def test_every_scenario_plays(scenario):
         ({"num_agents": 0}, "num_agents must be a whole number"),
         ({"num_houses": 1}, "num_houses must be a whole number"),
         ({"max_nights": 0}, "max_nights must lie in"),
+        ({"extinguish": "continous"}, "did you mean 'continuous'"),
+        ({"suppression": -0.5}, "suppression must be finite"),
+        ({"potential_discount": 1.5}, r"potential_discount must be finite and lie in \[0, 1\]"),
     ],
 )
 def test_bad_parameters_are_refused(params, message):
@@ -223,21 +133,6 @@ def test_unknown_overrides_are_refused():
         BucketBrigade().params(kapa=0.5)
     with pytest.raises(ValueError, match="one per lane"):
         BucketBrigade().params(kappa=[[0.5]])
-
-
-@pytest.mark.parametrize(("agents", "houses"), [(1, 2), (3, 7), (6, 4), (5, 10)])
-def test_any_number_of_agents_and_houses(agents, houses):
-    game = BucketBrigade("hard", num_agents=agents, num_houses=houses, own_gain=20.0)
-    cell = SCENARIOS["hard"] | {"num_agents": agents, "num_houses": houses, "own_gain": 20.0}
-    reference = Reference(cell, **RULES["quiet"])
-    for state, actions, noise in play_night_by_night(game, game.params(), 9, 12, lanes=1):
-        if actions is None:
-            reference.start(noise[0].tolist())
-        else:
-            chosen = [tuple(action[0].tolist()) for action in actions]
-            expected = reference.night(chosen, noise[0, :houses].tolist(), noise[0, houses:].tolist())
-            np.testing.assert_allclose(state.rewards[0], expected, rtol=1e-5, atol=1e-4)
-        assert [CODES[code] for code in state.houses[0].tolist()] == reference.houses
 
 
 def test_homes_are_houses_of_the_ring_one_an_agent():
@@ -255,3 +150,73 @@ def test_working_far_from_home_costs_more():
     after = game.step(params, state, actions, np.zeros((1, game.noise_sizes[1]), np.float32))
     wages = game.rewards(params, after)[0] - 100
     np.testing.assert_allclose(wages, [-0.5, -0.5 - 0.75, -0.5 - 0.5, -0.5 - 1.25], atol=1e-5)
+
+
+def test_the_example_of_a_sweep_runs():
+    assert doctest.testmod(sys.modules[BucketBrigade.__module__]) == (0, 8)
+
+
+def burning_ring(game: BucketBrigade, fires: list[int]):
+    """The game's params and a lane where these houses burn."""
+    params = game.params()
+    houses = np.array([[BURNING if house in fires else SAFE for house in range(game.H)]], np.int8)
+    return params, game.init(params, np.full((1, game.H), 0.9, np.float32))._replace(houses=houses)
+
+
+@pytest.mark.parametrize(
+    ("preset", "burning"), [("quiet", [0, 2, 3, 4, 5, 6, 7, 8, 9]), ("engine", [2, 3, 4])], ids=["quiet", "engine"]
+)
+def test_a_fire_runs_on_in_one_night_by_the_quiet_rules_only(preset, burning):
+    # Houses have their turns from 0 to 9: the fire of 3 runs up to 9 and on to 0, and down to 2, whose turn is over.
+    game = BucketBrigade("default_continuous", preset, beta=1.0, rho=0.0)
+    rest = (np.array([[0, 0, 0]]),) * 4
+    for one in (game, BucketBrigade("default_continuous", beta=1.0, rho=0.0, spreads_in_place=preset == "quiet")):
+        params, state = burning_ring(one, [3])
+        after = one.step(params, state, rest, np.full((1, 30), 0.5, np.float32))
+        assert np.flatnonzero(after.houses[0] == BURNING).tolist() == burning
+
+
+def test_suppression_adds_up_over_nights_until_the_fire_is_out():
+    game = BucketBrigade("default_continuous", "engine", suppression=0.4, beta=0.0, rho=0.0)
+    params, state = burning_ring(game, [3, 7])
+    one_at_3_two_at_7 = tuple(np.array([[house, mode, 0]]) for house, mode in ((3, 1), (7, 1), (7, 1), (3, 0)))
+    noise = np.full((1, 30), 0.5, np.float32)
+    state = game.step(params, state, one_at_3_two_at_7, noise)
+    np.testing.assert_allclose(state.meters[0, [3, 7]], [0.4, 0.8], rtol=1e-6)
+    assert "suppression 0.40 at 3, 0.80 at 7" in game.describe(params, state)
+    state = game.step(params, state, one_at_3_two_at_7, noise)
+    assert state.houses[0, [3, 7]].tolist() == [BURNING, SAFE]
+    np.testing.assert_allclose(state.meters[0, [3, 7]], [0.8, 0.0], rtol=1e-6)
+    state = game.step(params, state, one_at_3_two_at_7, noise)
+    assert (state.houses == SAFE).all()
+    assert "suppression nowhere" in game.describe(params, state)
+
+
+def test_agents_who_set_out_too_far_stay_at_home():
+    game = BucketBrigade("positional_default", adjacent_only=True)
+    params, state = burning_ring(game, [])
+    actions = tuple(np.array([[house, 1, 1]]) for house in (9, 5, 6, 0))
+    after = game.step(params, state, actions, np.full((1, 20), 0.5, np.float32))
+    assert after.positions.tolist() == [[9, 3, 6, 8]]
+    assert after.modes.tolist() == after.signals.tolist() == [[1] * 4]
+
+
+def test_announcements_are_described_in_both_rounds():
+    game = BucketBrigade(two_phase=True, num_agents=2)
+    params, state = burning_ring(game, [])
+    noise = np.full((1, 20), 0.5, np.float32)
+    talk = game.step(params, state, (np.array([[3, 1, 1]]), np.array([[4, 1, 0]])), noise)
+    assert game.describe(params, talk).splitlines()[1:] == ["  agent_0 announced 1", "  agent_1 announced 0"]
+    night = game.step(params, talk, (np.array([[5, 0, 0]]), np.array([[6, 1, 1]])), noise)
+    assert game.describe(params, night).splitlines()[1:] == [
+        "  agent_0 rested at 5, announced 1, signalled 0: +100.50",
+        "  agent_1 worked at 6, announced 0, signalled 1: +99.80",
+    ]
+
+
+def test_an_episode_of_two_rounds_a_night_takes_twice_the_steps():
+    game = BucketBrigade("trivial_cooperation", two_phase=True)
+    lanes = GameLanes(game, 3)
+    lanes.reset(0)
+    rest = (np.zeros((3, 3), np.int64),) * 4
+    assert [lanes.step(rest).done.all() for _ in range(26)] == [False] * 25 + [True]

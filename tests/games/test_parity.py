@@ -5,8 +5,13 @@ import pytest
 from games.bucket_brigade import SCENARIOS
 from games.bucket_brigade.parity import PUBLISHED, UNITS, Comparison, compare, main
 
-LONG = [quantity for quantity in PUBLISHED if quantity["rules"] == "engine" and quantity["max_nights"] > 100]
+LONG = [  # episodes of hundreds of nights
+    quantity
+    for quantity in PUBLISHED
+    if (quantity["rules"] == "engine" or quantity["scenario"] == "default_continuous") and quantity["max_nights"] > 100
+]
 SHORT = [quantity for quantity in PUBLISHED if quantity not in LONG]
+OWN = [quantity for quantity in PUBLISHED if "fresh" in quantity]
 
 
 def agrees(quantity: dict, episodes: int) -> None:
@@ -16,13 +21,27 @@ def agrees(quantity: dict, episodes: int) -> None:
 
 @pytest.mark.parametrize("quantity", SHORT, ids=lambda quantity: quantity["quantity"])
 def test_published_values(quantity):
-    agrees(quantity, episodes=2000)
+    agrees(quantity, 2000)
 
 
 @pytest.mark.papers
 @pytest.mark.parametrize("quantity", LONG, ids=lambda quantity: quantity["quantity"])
-def test_values_of_the_engine_rules_without_a_cap(quantity):
+def test_values_of_long_episodes(quantity):
     agrees(quantity, episodes=2000)
+
+
+@pytest.mark.papers
+@pytest.mark.parametrize("quantity", OWN, ids=lambda quantity: quantity["quantity"])
+def test_values_that_need_their_own_number_of_episodes(quantity):
+    agrees(quantity, quantity["fresh"])
+
+
+def test_the_nash_payoffs_of_single_agents_average_to_their_profiles():
+    for profile in ("FF|hero|hero|FF", "hero|FF|FF|FF"):
+        rows = [row for row in PUBLISHED if row["quantity"].startswith(profile) and row.get("fresh")]
+        means = [row["published"] for row in rows if row["unit"] == "mean agent per episode"]
+        single = [row["published"] for row in rows if row["unit"] != "mean agent per episode"]
+        assert means == pytest.approx([sum(single) / 4])
 
 
 def test_every_scenario_has_a_value_and_every_value_a_source():

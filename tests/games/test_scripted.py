@@ -4,15 +4,21 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from games.bucket_brigade import BucketBrigade
-from games.bucket_brigade.rules import BURNING, REST, SAFE, WORK
-from games.bucket_brigade.scripted import ARCHETYPES, POLICIES, Firefighter, Genome, policy
+from games.bucket_brigade.genomes import ARCHETYPES, GENES, FullGenome, Genome
+from games.bucket_brigade.rules import BURNING, REST, RUINED, SAFE, WORK
+from games.bucket_brigade.scripted import BLIND, POLICIES, Firefighter, policy
 from games.game import Policy
 from games.lanes import tree_map
 
 GAME = BucketBrigade()
-FIELDS = {"genome": {"honesty": 0.9, "work": 0.8, "own_priority": 0.7, "rest_bias": 0.1}}
+FIELDS = {
+    "genome": {"honesty": 0.9, "work": 0.8, "own_priority": 0.7, "rest_bias": 0.1},
+    "genome_full": dict.fromkeys(GENES, 0.4),
+}
 
 
 def made(name: str) -> Policy:
@@ -31,7 +37,8 @@ def act(player: Policy, houses: np.ndarray, seat: int, put=np.asarray, seed: int
     state = GAME.init(params, put(rng.random((len(houses), 10), np.float32)))
     state = state._replace(houses=put(np.asfortranarray(houses)))
     noise = put(rng.random((len(houses), player.noise_size), np.float32))
-    return np.asarray(player.act(GAME.observe(params, state, seat), None, None, noise)[0])
+    memory = player.start(len(houses))
+    return np.asarray(player.act(GAME.observe(params, state, seat), None, memory, noise)[0])
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -82,7 +89,7 @@ def test_a_spread_team_leaves_no_fire_alone():
 
 def test_genome_players_work_at_home_elsewhere_or_for_nothing():
     n = 20_000
-    liar = ARCHETYPES["liar"]
+    liar = policy("genome liar", GAME)
     elsewhere = act(liar, rings([[3, 6]] * n), seat=1)
     works = elsewhere[:, 1] == WORK
     assert abs(works.mean() - 0.42) < 4 * np.sqrt(0.25 / n)
@@ -94,7 +101,108 @@ def test_genome_players_work_at_home_elsewhere_or_for_nothing():
     home = act(liar, rings([[1, 6]] * n), seat=1)
     at_home = (home[home[:, 1] == WORK, 0] == 1).mean()
     assert abs(at_home - (0.9 + 0.1 / 2)) < 0.02
-    assert (act(ARCHETYPES["hero"], rings([[]] * 5), seat=2) == [2, 1, 1]).all()
+    assert (act(policy("genome hero", GAME), rings([[]] * 5), seat=2) == [2, 1, 1]).all()
+
+
+def full_genome(**genes: float) -> FullGenome:
+    return FullGenome(**dict.fromkeys(GENES, 0.0) | genes)
+
+
+def full_genome_by_hand(genes: dict[str, float], agent: int, ring: list[int], places: list[int], u, last):
+    """(house, mode, signal) of the full player, in plain loops: what the batched one must agree with."""
+    size, own = len(ring), agent % len(ring)
+    burns = [state == BURNING for state in ring]
+    wish = genes["work"] + genes["risk_aversion"] * sum(burns) / size + 0.5 * genes["own_priority"] * burns[own]
+    intent = min(max(wish * (1 - genes["rest_bias"]), 0), 1)
+    signal = int(intent > 0.5) if u[0] < genes["honesty"] else int(intent <= 0.5)
+    scores = []
+    for house in range(size):
+        beside = [(house - 1) % size, (house + 1) % size]
+        score = 0.1 / (1 + min((house - own) % size, (own - house) % size))
+        score += genes["own_priority"] * (house == own) + 0.5 * burns[house]
+        score += 0.3 * genes["neighbor_help"] * any(burns[other] for other in beside)
+        score += 0.1 * genes["coordination"] * places.count(house)
+        score -= 0.2 * genes["risk_aversion"] * sum(burns[other] for other in beside)
+        scores.append(max(score, 0.01))
+    house = next(house for house in range(size) if u[1] * sum(scores) < sum(scores[: house + 1]))
+    mode = int(u[2] < (genes["honesty"] if signal else intent * genes["altruism"]))
+    if u[3] < genes["exploration"]:
+        house, mode = int(u[4] * size), int(u[5] * 2)
+    if last and u[6] < genes["fatigue"]:
+        house, mode = last
+    return house, mode, signal
+
+
+gene = st.integers(0, 20).map(lambda n: n / 20 + 0.001 * (n < 20))  # no draw or intent lies on a gene's edge
+
+
+@given(
+    st.fixed_dictionaries(dict.fromkeys(GENES, gene)),
+    st.integers(2, 8),
+    st.integers(1, 5),
+    st.integers(0, 99),
+    st.booleans(),
+)
+def test_full_genome_players_do_as_the_rules_say(genes, houses, agents, seed, played):
+    game = BucketBrigade("hard", num_agents=agents, num_houses=houses)
+    rng, params = np.random.default_rng(seed), game.params()
+    state = game.init(params, rng.random((30, houses), np.float32))
+    rings, places = rng.integers(0, 3, (30, houses)), rng.integers(0, houses, (30, agents))
+    state = state._replace(houses=rings.astype(np.int8), positions=places.astype(np.int8))
+    player = policy("genome_full", game, **genes)
+    noise = rng.random((30, player.noise_size), np.float32)
+    last = rng.integers(0, [houses, 2], (30, 2))
+    for seat in range(agents):
+        memory = (last[:, 0], last[:, 1]) if played else player.start(30)
+        chosen, remembered = player.act(game.observe(params, state, seat), None, memory, noise)
+        for row in range(30):
+            before = tuple(last[row].tolist()) if played else None
+            arguments = (genes, seat, rings[row].tolist(), places[row].tolist(), noise[row].tolist(), before)
+            assert tuple(chosen[row].tolist()) == full_genome_by_hand(*arguments)
+        np.testing.assert_array_equal(np.stack(remembered, axis=1), chosen[:, :2])
+
+
+def test_tired_full_genome_players_repeat_their_last_night_whatever_they_announced():
+    game = BucketBrigade("hard", two_phase=True)
+    params, rng = game.params(), np.random.default_rng(0)
+    player = full_genome(work=1.0, honesty=1.0, fatigue=1.0, exploration=1.0)
+    state, memory, nights = game.init(params, rng.random((50, 10), np.float32)), player.start(50), []
+    for step in range(6):
+        seen, noise = game.observe(params, state, 0), rng.random((50, player.noise_size), np.float32)
+        action, memory = player.act(seen, None, memory, noise)
+        state = game.step(params, state, (action,) * 4, rng.random((50, 20), np.float32))
+        nights += [action[:, :2]] if step % 2 else []
+    assert len(np.unique(nights[0], axis=0)) > 10
+    np.testing.assert_array_equal(nights[1], nights[0])
+    np.testing.assert_array_equal(nights[2], nights[0])
+
+
+def test_archetypes_play_by_their_published_genes():
+    assert policy("genome_full hero", GAME) == FullGenome(**ARCHETYPES["hero"])
+    assert policy("genome liar", GAME) == Genome(honesty=0.1, work=0.7, own_priority=0.9, rest_bias=0.4)
+    rests = act(policy("genome_full hero", GAME), np.full((50, 10), RUINED), 0)
+    assert (rests[:, 1:] == 1).all()  # works for nothing
+
+
+@pytest.mark.parametrize("layout", ["trainer", "thrust"])
+@pytest.mark.parametrize("name", POLICIES)
+def test_players_refuse_layouts_that_they_cannot_read(name, layout):
+    game = BucketBrigade(observation=layout)
+    if name in BLIND:
+        seen = game.observe(game.params(), game.init(game.params(), np.zeros((3, 10), np.float32)), 0)
+        player = policy(name, game)
+        actions, _ = player.act(seen, None, player.start(3), np.zeros((3, player.noise_size), np.float32))
+        assert all(game.action_spaces[0].contains(action) for action in actions)
+    else:
+        with pytest.raises(ValueError, match=f"reads observation='features' only, got a game with '{layout}'"):
+            policy(name, game, **FIELDS.get(name, {}))
+
+
+def test_other_layouts_are_refused_when_seen():
+    game = BucketBrigade(observation="trainer")
+    seen = game.observe(game.params(), game.init(game.params(), np.zeros((3, 10), np.float32)), 0)
+    with pytest.raises(ValueError, match=r"read the layout 'features': .* 67 or 72 columns, got 42"):
+        policy("spread", GAME).act(seen, None, None, np.zeros((3, 0), np.float32))
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -105,7 +213,7 @@ def test_players_stay_on_a_ring_of_two_houses(name):
     player = policy(name, game, **FIELDS.get(name, {}))
     noise = np.full((2, player.noise_size), 0.5, np.float32)
     for seat in range(4):
-        for action in player.act(game.observe(params, state, seat), None, None, noise)[0]:
+        for action in player.act(game.observe(params, state, seat), None, player.start(2), noise)[0]:
             assert game.action_spaces[seat].contains(action)
 
 
@@ -118,5 +226,5 @@ def test_mistakes_are_refused():
         Firefighter(p=1.1)
     with pytest.raises(ValueError, match="gene work"):
         Genome(1.0, 2.0, 0.0, 0.0)
-    with pytest.raises(ValueError, match="seen as 37 features, got 67"):
+    with pytest.raises(ValueError, match="4 agents and 4 houses are seen as 37 or 42 columns, got 67"):
         act(policy("spread", BucketBrigade(num_agents=4, num_houses=4)), rings([[]]), 0)
