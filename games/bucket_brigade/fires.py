@@ -17,9 +17,8 @@ class Ring(NamedTuple):
     safe: Array  # [H, B] bool
     saved: Array  # [H, B] bool: burnt before the night, and are safe after it
     ruined: Array  # [H, B] bool
-    meters: Array | None = (
-        None  # [H, B] float32 suppression that a burning house has had; where fires are put out bit by bit
-    )
+    meters: Array | None = None
+    """[H, B] float32 suppression that a burning house has had, where fires are put out bit by bit."""
 
 
 def workers(params: Params, positions: Array, modes: Array) -> Array:

@@ -268,7 +268,7 @@ class BucketBrigade:
                 lines.append(f"  {agent} {did} {int(state.positions[lane, seat])}, {said}: {reward:+.2f}")
         return "\n".join(lines)
 
-    def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
+    def frame(self, params: Params, state: State, lane: int = 0) -> Array:
         """As `games.game.Pictured`: [640, 960, 3]."""
         from games.bucket_brigade.picture import frame  # Pillow
 
