@@ -4,14 +4,15 @@ from itertools import product
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from games.bucket_brigade import SCENARIOS, BucketBrigade
 from games.bucket_brigade.rules import BURNING, RUINED, SAFE, WORK
+from games.conformance import check_game
 from games.lanes import tree_leaves, tree_map
 from tests.games.nights import VARIANTS, cell_of, draws, games_of_all_kinds, play_night_by_night, reference_of
-from tests.games.test_kernels import assert_same, history
 
 CODES = {SAFE: "safe", BURNING: "burning", RUINED: "ruined"}
 seeds = st.integers(0, 99)
@@ -179,18 +180,11 @@ def test_a_night_of_two_rounds_is_a_night_after_an_announcement(kwargs, seed):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_all_kinds_of_arrays_play_every_variant_the_same(variant, xp):
-    game = BucketBrigade(**VARIANTS[variant])
-    assert_same(history(game, 64, 1), history(game, 64, 1, xp.put, xp.freeze))
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_a_batch_of_every_variant_equals_its_lanes_alone(variant):
-    game = BucketBrigade(**VARIANTS[variant])
-    batch = history(game, 3, 2)
-    for lane in range(3):
-        rows = slice(lane, lane + 1)
-        assert_same(batch, history(game, 3, 2, rows=rows), rows)
+def test_every_variant_conforms(variant):
+    """The same on NumPy's arrays, read-only ones and torch's, lane by lane, and all else that a game owes."""
+    check_game(
+        BucketBrigade(**VARIANTS[variant]), lanes=16, seed=1, put=lambda array: torch.from_numpy(np.array(array))
+    )
 
 
 SWEEP = {
