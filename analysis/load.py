@@ -96,6 +96,14 @@ def iteration_folders(path: Path) -> list[Path]:
     return sorted(folder for folder in (path / "snapshots").glob("[0-9]*") if folder.is_dir())
 
 
+def flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested configuration as {dotted name: value}."""
+    items: dict[str, Any] = {}
+    for name, value in config.items():
+        items |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return items
+
+
 def _iteration(folder: Path) -> Iteration:
     about = json.loads((folder / "snapshot.json").read_bytes())
     names = [[policy["unit"] for policy in population] for population in about["policies"]]

@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.figures import FIGURES, picture
 from analysis.files import write_whole
-from analysis.load import Iteration, Run, load_run
+from analysis.load import Iteration, Run, flat, load_run
 from analysis.markup import Html, element, folded, image, page, table
 from analysis.numbers import interval, rounded, share, shown
 from analysis.runs import state
@@ -222,14 +222,6 @@ def _option(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return f"--{group}{dot}{'' if value else 'no-'}{last}"
     return shlex.join([f"--{name}", *map(str, value if isinstance(value, list) else [value])])
-
-
-def flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A nested configuration as {dotted name: value}."""
-    items: dict[str, Any] = {}
-    for name, value in config.items():
-        items |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return items
 
 
 def _configuration(run: Run) -> Iterator[str]:

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from analysis.load import FORMAT, check_format
+from analysis.load import FORMAT, check_format, flat
 from marl.atomic import MANIFEST, BrokenCheckpoint, read_json, sweep, to_json, verify, whole_folder, write_atomic
 
 RUN = "run.json"
@@ -117,14 +117,6 @@ def resume(path: Path, config: dict, free: tuple[str, ...]) -> RunFolder:
     if differing:
         raise ValueError(f"{path} was started with another configuration: {'; '.join(differing)}")
     return RunFolder(path)
-
-
-def flat(config: dict, prefix: str = "") -> dict[str, Any]:
-    """A nested configuration as {dotted name: value}."""
-    items: dict[str, Any] = {}
-    for name, value in config.items():
-        items |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return items
 
 
 def interpreter() -> str:
