@@ -5,14 +5,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from games.game import Game, Policy
-from marl.population import Estimate, Value, full_gap, mixture_value
+from marl.population import HERE, Estimate, Value, full_gap, mixture_value
 from marl.psro import Snapshot
+from marl.workers import Workers
 
 Rows = list[dict[str, Any]]
 EPISODE, NIGHT = "return per episode", "return per night"
 
 
-def measure(game: Game, snapshot: Snapshot, before: Snapshot | None, trained: str, episodes: int, seed: int) -> Rows:
+def measure(
+    game: Game,
+    snapshot: Snapshot,
+    before: Snapshot | None,
+    trained: str,
+    episodes: int,
+    seed: int,
+    workers: Workers = HERE,
+) -> Rows:
     """Rows of one iteration, whose best responses were `trained` ("fresh" or "warm-started") against that of `before`.
 
     Gaps are scored on `episodes` fresh episodes a strategy: on those of the payoff table, from which sigma was solved,
@@ -23,22 +32,22 @@ def measure(game: Game, snapshot: Snapshot, before: Snapshot | None, trained: st
     rows = [
         count("policies_per_player", len(snapshot.populations[0]), iteration),
         count("profiles", snapshot.sigma.size, iteration),
-        metric("restricted_gap", restricted_gap(game, snapshot, episodes, seed), EPISODE, iteration),
+        metric("restricted_gap", restricted_gap(game, snapshot, episodes, seed, workers), EPISODE, iteration),
         *play_rows(value, iteration),
     ]
     if before is not None:
         responses = [[population[-1]] for population in snapshot.populations]
-        rows += gap_rows(game, before, responses, trained, episodes, seed, f"full/{before.iteration}")
+        rows += gap_rows(game, before, responses, trained, episodes, seed, f"full/{before.iteration}", workers)
     return rows
 
 
-def restricted_gap(game: Game, snapshot: Snapshot, episodes: int, seed: int) -> Estimate:
+def restricted_gap(game: Game, snapshot: Snapshot, episodes: int, seed: int, workers: Workers = HERE) -> Estimate:
     """Gap of the meta-strategy among the policies found; nobody can deviate where there is but one profile."""
     if snapshot.sigma.size == 1:
         return Estimate(0.0, 0.0, "exact")
     nobody: list[list[Policy]] = [[] for _ in snapshot.populations]
     unit = f"restricted/{snapshot.iteration}"
-    gap = full_gap(game, snapshot.populations, snapshot.sigma, nobody, episodes, seed, unit)
+    gap = full_gap(game, snapshot.populations, snapshot.sigma, nobody, episodes, seed, unit, workers)
     return gap.total._replace(kind="estimate")
 
 
@@ -50,9 +59,10 @@ def gap_rows(
     episodes: int,
     seed: int,
     unit: str,
+    workers: Workers = HERE,
 ) -> Rows:
     """Lower bound on the full game's gap of a meta-strategy, from best responses to it and how they were trained."""
-    gap = full_gap(game, snapshot.populations, snapshot.sigma, responses, episodes, seed, unit)
+    gap = full_gap(game, snapshot.populations, snapshot.sigma, responses, episodes, seed, unit, workers)
     return [
         metric("full_gap", gap.total, EPISODE, snapshot.iteration, responses=trained),
         *(

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,12 @@ from games.game import Policy
 from games.versus import Populations
 from marl.atomic import BrokenCheckpoint, verify, whole_folder, write_atomic
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, save_snapshot, snapshot_path
+from marl.failpoints import failpoint
 from marl.oracles.ppo import PPO
 from marl.policies import NeuralPolicy
 from marl.population import PayoffTable, evaluate
 from marl.psro import Snapshot, best_response, psro
+from marl.workers import Here, Processes, Unit, Workers, available_cores
 
 if TYPE_CHECKING:
     from experiments.psro_bucket_brigade import Plan
@@ -38,22 +41,30 @@ def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
     torch.set_num_threads(plan.config.threads)
     for change in changed_versions(run.path):
         print(f"note: {change} since the run was started: last bits may differ")
-    with display() as show:
-        session = Session(plan, run, stop, show)
+    with display() as show, workers(plan) as where:
+        session = Session(plan, run, stop, show, where)
         session.restore()
         for snapshot in session.snapshots():
             session.finish(snapshot)
         rows = session.final_gap()
+        failpoint("run finished")
         show.working("drawing figures")
         figures = draw(run.path)
     print("\n".join(report(run, plan.config, rows, len(figures))))
 
 
-class Session:
-    """One process's share of a run."""
+def workers(plan: "Plan") -> Workers:
+    """Where the run's units of work are done: one process a core, as far as there are players, unless it says."""
+    number = plan.config.workers or min(available_cores(), len(plan.game.agents))
+    return Here() if number == 1 else Processes(number, partial(torch.set_num_threads, plan.config.threads))
 
-    def __init__(self, plan: "Plan", run: RunFolder, stop: Stop, show: Display):
+
+class Session:
+    """What is left of a run, from where its folder ends."""
+
+    def __init__(self, plan: "Plan", run: RunFolder, stop: Stop, show: Display, workers: Workers):
         self.plan, self.config, self.run, self.stop, self.show = plan, plan.config, run, stop, show
+        self.workers = workers
         self.players = range(len(plan.game.agents))
         self.store, self.folder = PolicyStore(run.path / "policies"), run.path / "snapshots"
         self.trackers: list[Tracker] = []
@@ -88,63 +99,54 @@ class Session:
     def respond(self, populations: Populations, sigma: np.ndarray, iteration: int) -> list[Policy]:
         """Every player's best response to sigma."""
         starts = [self._start(population[-1]) for population in populations]
-        return [
-            self.trained(f"train/{iteration}/{player}", self.config.ppo, populations, sigma, player, starts[player])
-            for player in self.players
-        ]
+        return self.trained(f"train/{iteration}", self.config.ppo, populations, sigma, starts)
 
     def _start(self, latest: Policy) -> Policy | None:
         """What the next best response goes on from: the player's latest policy, where it can be trained."""
         return latest if self.config.warm_start and isinstance(latest, NeuralPolicy) else None
 
     def trained(
-        self,
-        unit: str,
-        oracle: PPO,
-        populations: Populations,
-        sigma: np.ndarray,
-        player: int,
-        start: Policy | None = None,
-    ) -> Policy:
-        """The best response of that name: from the store, or trained, stored and read back."""
-        if unit in self.store:
-            self.forecast.skipped("steps", oracle.updates * oracle.batch)
-        else:
-            curve: list[dict[str, float]] = []
-            watch = Stopwatch()
+        self, name: str, oracle: PPO, populations: Populations, sigma: np.ndarray, starts: list[Policy | None]
+    ) -> list[Policy]:
+        """Every player's best response, the unit `name`/player: from the store, or trained, stored and read back."""
+        units = [f"{name}/{player}" for player in self.players]
+        missing = {unit: player for player, unit in enumerate(units) if unit not in self.store}
+        self.forecast.skipped("steps", (len(units) - len(missing)) * oracle.updates * oracle.batch)
+        curves: dict[str, list[dict[str, float]]] = {unit: [] for unit in missing}
+        watch = Stopwatch()
 
-            def progress(update: dict[str, float]) -> None:
-                self.stop.check()
-                # There is no mean return before an episode has ended.
-                curve.append({name: value for name, value in update.items() if np.isfinite(value)})
-                self.forecast.spent("steps", oracle.batch, watch.lap())
-                share = update["steps"] / oracle.steps
-                speed = self.forecast.speed("steps")
-                self.show.working(f"training {unit}, {share:.0%}; {speed:,.0f} steps/s; {self.forecast} left")
-
-            config = self.config
-            policy = best_response(
-                self.plan.game,
-                oracle,
-                populations,
-                sigma,
-                player,
-                config.seed,
-                unit,
-                reward=config.reward,
-                device=self.plan.device,
-                start=start,
-                progress=progress,
+        def progress(unit: str, update: dict[str, float]) -> None:
+            self.stop.check()
+            if update["steps"] <= oracle.batch:  # the first, or the first after a worker died
+                curves[unit].clear()
+            # There is no mean return before an episode has ended.
+            curves[unit].append({key: value for key, value in update.items() if np.isfinite(value)})
+            self.forecast.spent("steps", oracle.batch, watch.lap())
+            shares = ", ".join(
+                f"{missing[unit]} {c[-1]['steps'] / oracle.steps:.0%}" for unit, c in curves.items() if c
             )
-            self.store.save(unit, policy, curve)
-        self.stop.check()
-        return self.store.load(unit).policy
+            speed = self.forecast.speed("steps")
+            self.show.working(f"training {name}, player {shares}; {speed:,.0f} steps/s; {self.forecast} left")
+
+        config = self.config
+        train = partial(
+            best_response, self.plan.game, oracle, populations, sigma, reward=config.reward, device=self.plan.device
+        )
+        work = [
+            Unit(unit, partial(train, player, config.seed, unit, start=starts[player]), watched=True)
+            for unit, player in missing.items()
+        ]
+        for unit, policy in self.workers.run(work, progress):
+            failpoint("unit finished")
+            self.store.save(unit, policy, curves.pop(unit))
+            self.stop.check()
+        return [self.store.load(unit).policy for unit in units]
 
     def evaluate(self, populations: Populations, known: PayoffTable | None) -> PayoffTable:
         """The payoff table, with the profiles it lacked."""
         self.show.working("playing new profiles")
         start, held = Stopwatch(), 0 if known is None else known.episodes.size
-        table = evaluate(self.plan.game, populations, self.config.episodes, self.config.seed, known)
+        table = evaluate(self.plan.game, populations, self.config.episodes, self.config.seed, known, self.workers)
         self.forecast.spent("profiles", table.episodes.size - held, start.lap())
         return table
 
@@ -154,13 +156,14 @@ class Session:
         config, iteration = self.config, snapshot.iteration
         warm = self.latest is not None and any(self._start(population[-1]) for population in self.latest.populations)
         trained = "warm-started" if warm else "fresh"
-        rows = measure(self.plan.game, snapshot, self.latest, trained, config.gap_episodes, config.seed)
+        rows = measure(self.plan.game, snapshot, self.latest, trained, config.gap_episodes, config.seed, self.workers)
         if iteration:
             curves = [self.store.load(f"train/{iteration}/{player}").curve for player in self.players]
             rows += learning_rows(curves, iteration)
         units = [
             [f"initial/{player}", *(f"train/{i}/{player}" for i in range(1, iteration + 1))] for player in self.players
         ]
+        failpoint("iteration finished")
         save_snapshot(self.folder, snapshot, units, self.store, {"metrics.jsonl": to_lines(rows)})
         self.latest = snapshot
         self.run.append_line("timing.jsonl", self._timing(iteration))
@@ -187,12 +190,11 @@ class Session:
     def _measure_gap(self, snapshot: Snapshot) -> Rows:
         config, unit = self.config, f"gap/{snapshot.iteration}"
         oracle = replace(config.ppo, steps=config.gap_budget)
-        responses = [
-            [self.trained(f"{unit}/{player}", oracle, snapshot.populations, snapshot.sigma, player)]
-            for player in self.players
-        ]
+        fresh: list[Policy | None] = [None for _ in self.players]
+        responses = [[found] for found in self.trained(unit, oracle, snapshot.populations, snapshot.sigma, fresh)]
         self.show.working("scoring deviations from the meta-strategy")
-        return gap_rows(self.plan.game, snapshot, responses, "fresh", config.gap_episodes, config.seed, unit)
+        episodes, seed = config.gap_episodes, config.seed
+        return gap_rows(self.plan.game, snapshot, responses, "fresh", episodes, seed, unit, self.workers)
 
     def _publish(self, rows: Rows) -> None:
         self.rows += rows

@@ -34,10 +34,16 @@ if TYPE_CHECKING:
     from metasolvers import MetaSolver
 
 MODULE = "experiments.psro_bucket_brigade"
-PLACEMENT = ("name", "run_dir", "resume", "smoke")  # where and how, not what: no part of a run's configuration
+PLACEMENT = (
+    "name",
+    "run_dir",
+    "workers",
+    "resume",
+    "smoke",
+)  # where and how, not what: no part of a run's configuration
 EXTENDABLE = ("iterations",)  # a longer run begins like a shorter one
 MOST_PROFILES = 2**17
-MOST = {"episodes": 2**20, "gap_episodes": 2**24, "threads": 1024}
+MOST = {"episodes": 2**20, "gap_episodes": 2**24, "threads": 1024, "workers": 1024}
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,8 @@ class Config:
     """Where networks train: cpu, cuda, cuda:1, ..., or auto (cuda where there is one)."""
     threads: int = 1
     """CPU threads of a matrix product. For networks this small one is fastest; another number may change last bits."""
+    workers: int | None = None
+    """Processes that train and play side by side, with equal results; by default one a core, up to one a player."""
     name: str | None = None
     """Name of the run, whose folder is runs/NAME; SCENARIO-SEED by default, with -smoke where that is given."""
     run_dir: Path | None = None
@@ -100,8 +108,9 @@ class Config:
             ("episodes", 2),
             ("gap_episodes", 2),
             ("threads", 1),
+            ("workers", 1),
         ):
-            if not least <= getattr(self, name) <= MOST.get(name, math.inf):
+            if getattr(self, name) is not None and not least <= getattr(self, name) <= MOST.get(name, math.inf):
                 most = f" and at most {MOST[name]:,}" if name in MOST else ""
                 raise ValueError(f"{name} must be at least {least}{most}, got {getattr(self, name)}")
         if self.name is not None and self.name != Path(self.name).name:
@@ -137,6 +146,7 @@ SMOKE = Config(
     ppo=PPO(steps=4_096, num_lanes=128, epochs=2, minibatches=4),
     gap_steps=4_096,
     gap_episodes=128,
+    workers=1,
     smoke=True,
 )
 

@@ -60,7 +60,7 @@ def guarded(work: Callable[[Stop], None], advice: Callable[[], str]) -> int:
 
     0: done. 128 + signal: stopped; the message ends with `advice()`, what to do next. 2: a value the user gave cannot
     work (ValueError), the system refused (OSError, MemoryError: full disk, no permission), or training diverged
-    (ArithmeticError).
+    (ArithmeticError). Notes, such as where a unit of work failed, follow the message.
     """
     stop = Stop()
     with stop.listening():
@@ -73,7 +73,7 @@ def guarded(work: Callable[[Stop], None], advice: Callable[[], str]) -> int:
         except (ValueError, OSError, ArithmeticError, MemoryError) as error:
             if stop.signum is None:
                 after = f"; once that is mended, {advice()}" if isinstance(error, OSError) else ""
-                print(f"error: {error}{after}", file=sys.stderr)
+                print("\n".join([f"error: {error}{after}", *getattr(error, "__notes__", [])]), file=sys.stderr)
                 return REFUSED
         except BaseException:  # libraries may wrap what interrupted them into errors of their own
             if stop.signum is None:

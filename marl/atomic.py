@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from marl.failpoints import failpoint
+
 MANIFEST = "manifest.json"
 
 
@@ -26,10 +28,14 @@ def write_atomic(path: Path, data: bytes) -> None:
     temporary = _temporary(path)
     try:
         with open(temporary, "wb") as file:
+            failpoint("file opened")
             file.write(data)
             file.flush()
+            failpoint("file written")
             os.fsync(file.fileno())
+        failpoint("file synced")
         os.replace(temporary, path)
+        failpoint("file renamed")
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -45,12 +51,16 @@ def whole_folder(path: Path) -> Iterator[Path]:
     temporary = _temporary(path)
     try:
         temporary.mkdir(parents=True)
+        failpoint("folder made")
         yield temporary
+        failpoint("folder filled")
         write_atomic(temporary / MANIFEST, to_json({file.name: digest(file) for file in sorted(temporary.iterdir())}))
+        failpoint("folder listed")
         for file in temporary.iterdir():
             _sync(file)
         _sync(temporary)
         os.rename(temporary, path)
+        failpoint("folder renamed")
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

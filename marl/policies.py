@@ -37,6 +37,10 @@ class NeuralPolicy:
         """For an action space, Discrete or MultiDiscrete."""
         return cls(layers, factors(space), space.shape == (), greedy)
 
+    def __reduce__(self) -> tuple:
+        # Whichever process it comes to, it has to multiply from aligned memory there too.
+        return NeuralPolicy, (self.layers, self.choices, self.flat, self.greedy)
+
     @property
     def device(self) -> torch.device:
         return self.layers[0][0].device

@@ -1,13 +1,17 @@
 """The empirical game: payoff tables of populations by simulation, and gaps with their errors."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from games.game import Game, Policy
-from games.play import play, play_mixture
+from games.play import MAX_LANES, Profile, play, play_mixture
 from games.versus import Populations
+from marl.workers import Here, Unit, Workers
+
+HERE = Here()
 
 
 class PayoffTable(NamedTuple):
@@ -33,13 +37,18 @@ class Estimate(NamedTuple):
 
 
 def evaluate(
-    game: Game, populations: Populations, episodes: int, seed: int, known: PayoffTable | None = None
+    game: Game,
+    populations: Populations,
+    episodes: int,
+    seed: int,
+    known: PayoffTable | None = None,
+    workers: Workers = HERE,
 ) -> PayoffTable:
     """Play `episodes` episodes of every profile of the populations that `known` does not hold yet.
 
-    Each profile is a unit of work named after its policies' indices, so its numbers do not depend on when, or beside
-    which others, it is played. Raises ValueError for fewer than 2 episodes, which show no variance, or a `known` table
-    of populations that these do not extend.
+    Each profile is a unit of work named after its policies' indices, so its numbers do not depend on when, where, or
+    beside which others, it is played. Raises ValueError for fewer than 2 episodes, which show no variance, or a `known`
+    table of populations that these do not extend.
     """
     if episodes < 2:
         raise ValueError(f"a profile needs at least 2 episodes for its standard error, got {episodes}")
@@ -52,10 +61,20 @@ def evaluate(
     if new:
         profiles = [[populations[seat][index] for seat, index in enumerate(profile)] for profile in new]
         units = ["payoff/" + "-".join(map(str, profile)) for profile in new]
-        returns = play(game, profiles, episodes, seed, units).returns
-        for profile, sample in zip(new, returns, strict=True):
-            _record(table, profile, sample)
+        for index, sample in rollout(game, profiles, episodes, seed, units, workers):
+            _record(table, new[index], sample)
     return table
+
+
+def rollout(
+    game: Game, profiles: Sequence[Profile], episodes: int, seed: int, units: Sequence[str], workers: Workers = HERE
+) -> Iterator[tuple[int, np.ndarray]]:
+    """(index, returns [episodes, N]) of every profile, as they are played; each plays the unit of its name."""
+    block = max(1, MAX_LANES // episodes)  # profiles that `play` would play side by side
+    blocks = {units[first]: slice(first, first + block) for first in range(0, len(profiles), block)}
+    work = [Unit(name, partial(play, game, profiles[b], episodes, seed, units[b])) for name, b in blocks.items()]
+    for name, played in workers.run(work):
+        yield from enumerate(played.returns, blocks[name].start)
 
 
 class Value(NamedTuple):
@@ -125,6 +144,7 @@ def full_gap(
     episodes: int,
     seed: int,
     unit: str,
+    workers: Workers = HERE,
 ) -> FullGap:
     """Lower bound on the full game's CCE gap of sigma, from best `responses[seat]` to it and the populations.
 
@@ -133,33 +153,53 @@ def full_gap(
     exist that no oracle found. Without responses this estimates the gap restricted to the policies found.
     """
 
-    def value(use: str, deviation: tuple[int, Policy] | None = None) -> Value:
-        if deviation is None:
-            return mixture_value(game, populations, sigma, episodes, seed, f"{unit}/{use}")
-        return deviation_value(game, populations, sigma, deviation, episodes, seed, f"{unit}/{use}")
+    def values(deviations: dict[str, tuple[int, Policy] | None]) -> dict[str, Value]:
+        """By use, the play of each deviation, None for staying."""
+        names = {f"{unit}/{use}": use for use in deviations}
+        work = [
+            Unit(name, partial(_value, game, populations, sigma, deviations[use], episodes, seed, name))
+            for name, use in names.items()
+        ]
+        return {names[name]: value for name, value in workers.run(work)}
 
-    stay = value("select").mean
-    baseline = value("score")
-    gains: list[Estimate] = []
+    candidates = [[*population, *found] for population, found in zip(populations, responses, strict=True)]
+    deviations = {
+        f"select/{seat}/{i}": (seat, policy) for seat, found in enumerate(candidates) for i, policy in enumerate(found)
+    }
+    selection = values({"select": None, "score": None, **deviations})
+    baseline = selection["score"]
     chosen: list[int | None] = []
+    for seat, found in enumerate(candidates):
+        means = [selection[f"select/{seat}/{i}"].mean[seat] for i in range(len(found))]
+        best = int(np.argmax(means))
+        chosen.append(best if means[best] > selection["select"].mean[seat] else None)
+    leaving = {seat: best for seat, best in enumerate(chosen) if best is not None}
+    scores = values({f"score/{seat}": (seat, candidates[seat][best]) for seat, best in leaving.items()})
+    gains = [Estimate(0.0, 0.0, "lower bound") for _ in populations]
     shared, variance = np.zeros(episodes), 0.0  # one baseline sample serves all players who deviate
-    for seat, population in enumerate(populations):
-        candidates = [*population, *responses[seat]]
-        selection = [value(f"select/{seat}/{i}", (seat, policy)).mean[seat] for i, policy in enumerate(candidates)]
-        best = int(np.argmax(selection))
-        if selection[best] <= stay[seat]:
-            gains.append(Estimate(0.0, 0.0, "lower bound"))
-            chosen.append(None)
-            continue
-        score = value(f"score/{seat}", (seat, candidates[best]))
+    for seat in leaving:
+        score = scores[f"score/{seat}"]
         error = float(np.hypot(score.standard_error[seat], baseline.standard_error[seat]))
-        gains.append(Estimate(float(score.mean[seat] - baseline.mean[seat]), error, "lower bound"))
-        chosen.append(best)
+        gains[seat] = Estimate(float(score.mean[seat] - baseline.mean[seat]), error, "lower bound")
         shared += baseline.returns[:, seat]
         variance += score.standard_error[seat] ** 2
     total = sum(gain.value for gain in gains)
     error = float(np.sqrt(variance + _standard_error(shared) ** 2))
     return FullGap(Estimate(total, error, "lower bound"), gains, chosen)
+
+
+def _value(
+    game: Game,
+    populations: Populations,
+    sigma: np.ndarray,
+    deviation: tuple[int, Policy] | None,
+    episodes: int,
+    seed: int,
+    unit: str,
+) -> Value:
+    if deviation is None:
+        return mixture_value(game, populations, sigma, episodes, seed, unit)
+    return deviation_value(game, populations, sigma, deviation, episodes, seed, unit)
 
 
 def _enlarged(known: PayoffTable | None, sizes: tuple[int, ...]) -> PayoffTable:

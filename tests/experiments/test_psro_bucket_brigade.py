@@ -1,6 +1,5 @@
 """The main command, as a user meets it."""
 
-import hashlib
 import json
 import os
 import shlex
@@ -19,39 +18,7 @@ from experiments import responses
 from experiments.psro_bucket_brigade import Config, main
 from experiments.run import RunFolder
 from marl.oracles import PPO
-
-ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = [sys.executable, "experiments/psro_bucket_brigade.py"]
-TINY = [
-    *("--iterations", "1", "--episodes", "4", "--max-nights", "30", "--gap-steps", "128", "--gap-episodes", "4"),
-    *("--ppo.steps", "128", "--ppo.num-lanes", "8", "--ppo.horizon", "16", "--ppo.hidden", "8"),
-    *("--ppo.epochs", "1", "--ppo.minibatches", "1"),
-]
-WALL_CLOCK = ("timing.jsonl", ".lock")
-
-
-def contents(run: Path) -> dict[str, str]:
-    """sha256 of every file that must not depend on when, or in how many pieces, the run was made."""
-    files = (file for file in sorted(run.rglob("*")) if file.is_file())
-    return {
-        str(file.relative_to(run)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in files
-        if file.name not in WALL_CLOCK and not {"events", "figures"} & set(file.parts)
-    }
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny run that nothing interrupted."""
-    run = tmp_path_factory.mktemp("finished") / "run"
-    assert main([*TINY, "--run-dir", str(run)]) == 0
-    return run
-
-
-@pytest.fixture
-def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures take longer than all else of a tiny run; one test looks at them."""
-    monkeypatch.setattr("experiments.psro.draw", lambda path: [])
+from tests.experiments.tiny import ALONE, ROOT, SCRIPT, TINY, contents
 
 
 @pytest.fixture
@@ -175,7 +142,7 @@ def test_every_metric_says_what_kind_of_number_it_is(finished: Path) -> None:
 
 
 def test_piped_output_is_plain_lines_and_a_summary(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--run-dir", str(copy), "--resume"]) == 0
+    assert main(["--run-dir", str(copy), "--resume", *ALONE]) == 0
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert "iteration 1 | policies 2 | gap" in out
@@ -214,7 +181,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(
     assert err.count("\n") == 1
     assert f"--run-dir {run} --resume" in err
     assert contents(run) != contents(finished)
-    assert main(["--run-dir", str(run), "--resume"]) == 0
+    assert main(["--run-dir", str(run), "--resume", *ALONE]) == 0
     assert contents(run) == contents(finished)
 
 
@@ -225,12 +192,12 @@ def test_a_killed_process_leaves_a_run_that_resumes(finished: Path, tmp_path: Pa
         time.sleep(0.01)
     process.kill()
     assert process.wait() == -signal.SIGKILL
-    assert main(["--run-dir", str(run), "--resume"]) == 0
+    assert main(["--run-dir", str(run), "--resume", *ALONE]) == 0
     assert contents(run) == contents(finished)
 
 
 def test_more_iterations_continue_as_a_longer_run_would_have(finished: Path, copy: Path, tmp_path: Path) -> None:
-    assert main(["--run-dir", str(copy), "--resume", "--iterations", "2"]) == 0
+    assert main(["--run-dir", str(copy), "--resume", *ALONE, "--iterations", "2"]) == 0
     longer = tmp_path / "longer"
     assert main([*TINY, "--iterations", "2", "--run-dir", str(longer)]) == 0
     mine, theirs = contents(copy), contents(longer)
@@ -247,11 +214,13 @@ def test_a_stopped_extension_goes_on_by_the_command_it_prints(
 ) -> None:
     with monkeypatch.context() as patch:
         interrupt_at(3, signal.SIGTERM, patch)
-        assert main(["--run-dir", str(copy), "--resume", "--iterations", "2"]) == 128 + signal.SIGTERM
+        assert main(["--run-dir", str(copy), "--resume", *ALONE, "--iterations", "2"]) == 128 + signal.SIGTERM
     command = capsys.readouterr().err.split("experiments.psro_bucket_brigade ")[1]
-    assert main(shlex.split(command)) == 0
+    assert main([*shlex.split(command), *ALONE]) == 0
     assert (copy / "snapshots" / "0002").exists()
-    assert main(["--run-dir", str(copy), "--resume"]) == 0  # nothing is left to do, whatever was asked for first
+    assert (
+        main(["--run-dir", str(copy), "--resume", *ALONE]) == 0
+    )  # nothing is left to do, whatever was asked for first
     assert "iteration 2 |" in capsys.readouterr().out
 
 
@@ -317,7 +286,7 @@ def test_a_damaged_run_is_refused_and_left_as_it_is(
 ) -> None:
     damage(copy / damaged)
     before = contents(copy)
-    assert main(["--run-dir", str(copy), "--resume"]) == 2
+    assert main(["--run-dir", str(copy), "--resume", *ALONE]) == 2
     err = capsys.readouterr().err
     assert str(copy) in err
     assert "Traceback" not in err
@@ -332,21 +301,21 @@ def test_a_run_is_never_started_over(copy: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_another_configuration_is_refused_by_field(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--run-dir", str(copy), "--resume", "--seed", "3", "--ppo.clip", "0.3"]) == 2
+    assert main(["--run-dir", str(copy), "--resume", *ALONE, "--seed", "3", "--ppo.clip", "0.3"]) == 2
     err = capsys.readouterr().err
     assert "seed was 0, now 3" in err
     assert "ppo.clip was 0.2, now 0.3" in err
     assert "alpha" not in err
-    assert main(["--run-dir", str(copy), "--resume", "--iterations", "0"]) == 2
+    assert main(["--run-dir", str(copy), "--resume", *ALONE, "--iterations", "0"]) == 2
     assert "already has 1 iterations" in capsys.readouterr().err
 
 
 def test_there_must_be_a_run_to_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--run-dir", str(tmp_path / "none"), "--resume"]) == 2
+    assert main(["--run-dir", str(tmp_path / "none"), "--resume", *ALONE]) == 2
     assert "there is no run at" in capsys.readouterr().err
 
 
 def test_two_processes_do_not_write_to_one_run(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with RunFolder(copy):
-        assert main(["--run-dir", str(copy), "--resume"]) == 2
+        assert main(["--run-dir", str(copy), "--resume", *ALONE]) == 2
     assert "another process" in capsys.readouterr().err

@@ -1,0 +1,26 @@
+"""A run so tiny that it takes seconds, and what of it has to be equal whenever it is made again."""
+
+import hashlib
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = [sys.executable, "experiments/psro_bucket_brigade.py"]
+ALONE = ("--workers", "1")  # other processes take longer to start than all of this takes
+TINY = [
+    *("--iterations", "1", "--episodes", "4", "--max-nights", "30", "--gap-steps", "128", "--gap-episodes", "4"),
+    *("--ppo.steps", "128", "--ppo.num-lanes", "8", "--ppo.horizon", "16", "--ppo.hidden", "8"),
+    *("--ppo.epochs", "1", "--ppo.minibatches", "1"),
+    *ALONE,
+]
+WALL_CLOCK = ("timing.jsonl", ".lock")
+
+
+def contents(run: Path) -> dict[str, str]:
+    """sha256 of every file that must not depend on when, where, or in how many pieces, the run was made."""
+    files = (file for file in sorted(run.rglob("*")) if file.is_file())
+    return {
+        str(file.relative_to(run)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in files
+        if file.name not in WALL_CLOCK and not {"events", "figures"} & set(file.parts)
+    }
