@@ -36,6 +36,11 @@ class Run(NamedTuple):
         return self.settings["config"]
 
     @property
+    def asked(self) -> int:
+        """Iterations that the run was to have when it was started, or has got since."""
+        return max(self.config.get("iterations", 0), len(self.iterations) - 1)
+
+    @property
     def players(self) -> int:
         return self.iterations[-1].sigma.ndim
 

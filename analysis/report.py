@@ -17,7 +17,6 @@ from analysis.files import write_whole
 from analysis.load import Iteration, Run, flat, load_run
 from analysis.markup import Html, element, folded, image, page, table
 from analysis.numbers import interval, rounded, share, shown
-from analysis.runs import state
 from analysis.tables import MEASURES, learning_curves, measures, meta_strategies, payoff_table, policies
 
 STYLE = Path(__file__).with_name("report.css")
@@ -64,8 +63,7 @@ def html(run: Run) -> bytes:
 def _lead(run: Run) -> str:
     about = {name: run.config[name] for name in ("scenario", "meta_solver", "reward", "seed") if name in run.config}
     described = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in about.items())
-    done = len(run.iterations) - 1
-    return f"{run.players} players; {described}; {done} of {run.config.get('iterations', done)} iterations"
+    return f"{run.players} players; {described}; {len(run.iterations) - 1} of {run.asked} iterations"
 
 
 def _links() -> Html:
@@ -73,16 +71,12 @@ def _links() -> Html:
 
 
 def _results(run: Run) -> Iterator[str]:
-    found = measures(run)[-1]
-    if state(run.path) != "finished":
-        yield element(
-            "p", "The run is not finished: these are the numbers of its last finished iteration.", class_="note"
-        )
-    rows = [
-        (label, shown(found[metric]), _interval(found[metric]), found[metric]["kind"], found[metric].get("unit", ""))
-        for metric, label in MEASURES.items()
-        if metric in found
-    ]
+    found = measures(run)
+    if run.asked > len(found) - 1:
+        text = "The run has not got as far as it was asked to: these are the numbers of its last finished iteration."
+        yield element("p", text, class_="note")
+    last = [(label, found[-1][metric]) for metric, label in MEASURES.items() if metric in found[-1]]
+    rows = [(label, shown(row), _interval(row), row["kind"], row.get("unit", "")) for label, row in last]
     yield table(("measure", "value ± standard error", "95 % interval", "kind", "unit"), rows)
     yield element(
         "p",

@@ -37,8 +37,7 @@ def glance(path: Path) -> Listed:
     changed = max(file.stat().st_mtime for file in (path, *path.glob("*.json*")))
     try:
         check_run(path)
-        asked = read_settings(path)["config"].get("iterations")
-        folders = iteration_folders(path)
+        settings, folders = read_settings(path), iteration_folders(path)
         run = load_run(path) if folders else None
     except ValueError as error:
         return Listed(path, "damaged", None, None, None, None, changed, str(error))
@@ -48,7 +47,7 @@ def glance(path: Path) -> Listed:
         path,
         state(path),
         len(folders) - 1 if folders else None,
-        asked,
+        run.asked if run else settings["config"].get("iterations"),
         gaps[-1] if gaps else None,
         returns[-1] if returns else None,
         changed,
