@@ -27,10 +27,10 @@ from analysis.panels import (
     Sketch,
     grid,
     heatmap,
-    ink,
     intervals,
     payoff_scale,
     styled,
+    write_cell,
     write_estimates,
 )
 from analysis.tables import learning_curves, meta_strategies
@@ -38,6 +38,8 @@ from analysis.tables import learning_curves, meta_strategies
 DOTS_PER_INCH = 300
 FEW = 6
 """Policies a player up to which two panels of a payoff matrix go side by side."""
+MOST_WRITTEN = 12
+"""Iterations, or policies a player, up to which there is room for probabilities in the cells of the meta-strategy."""
 
 
 @styled
@@ -73,10 +75,9 @@ def meta_strategy(run: Run) -> Figure:
     figure, axes = grid(run.players, 2.6)
     for player, (axis, shares) in enumerate(zip(axes, meta_strategies(run), strict=True)):
         image = heatmap(axis, shares, "Blues", Normalize(0, 1))
-        for (row, column), share in np.ndenumerate(shares):
-            if share >= 0.005 and max(shares.shape) <= 12:
-                text = f"{share:.2f}"
-                axis.text(column, row, text, ha="center", va="center", size=5.5, color=ink(image, share))
+        for where, share in np.ndenumerate(shares):
+            if share >= 0.005 and max(shares.shape) <= MOST_WRITTEN:
+                write_cell(axis, image, where, share, f"{share:.2f}", size=5.5)
         axis.set(title=f"player {player}", ylabel="policy (index)", xlabel="iteration")
     figure.colorbar(image, ax=axes, label="probability", shrink=0.8)
     figure.suptitle(f"Meta-strategy ({run.config['meta_solver']}), marginals; grey: not there yet", fontsize=10)

@@ -90,13 +90,16 @@ def write_estimates(axis: Axes, image: ScalarMappable, values: np.ndarray, error
         return False
     for (row, column), (value, error) in cells.items():
         text = f"{value}\n± {error}" if size == both else value
-        axis.text(column, row, text, ha="center", va="center", size=size, color=ink(image, float(values[row, column])))
+        write_cell(axis, image, (row, column), float(values[row, column]), text, size)
     return size == both
 
 
-def ink(image: ScalarMappable, value: float) -> str:
-    """Black on light cells and white on dark ones, by the luminance of the cell's colour."""
-    return "w" if np.dot(image.to_rgba(np.asarray(value))[:3], (0.299, 0.587, 0.114)) < 0.5 else "k"
+def write_cell(axis: Axes, image: ScalarMappable, where: tuple[int, int], value: float, text: str, size: float) -> None:
+    """Print a cell's text: black on light colours and white on dark ones, by their luminance."""
+    dark = np.dot(image.to_rgba(np.asarray(value))[:3], (0.299, 0.587, 0.114)) < 0.5
+    row, column = where
+    about: Any = {"ha": "center", "va": "center", "size": size, "color": "w" if dark else "k"}
+    axis.text(column, row, text, in_layout=False, **about)  # it is inside the panel, and need not be measured
 
 
 def intervals(axis: Axes, rows: Rows, colour: str, marker: str, label: str) -> None:

@@ -35,7 +35,7 @@ class Bench:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; 0, or 2 after a message for parts or files that cannot be."""
-    config = tyro.cli(Bench, args=arguments, description=Bench.__doc__)
+    config = tyro.cli(Bench, prog="counterplay bench", args=arguments, description=Bench.__doc__)
     for part in config.only:
         if part not in PARTS:
             print(f"error: {unknown('part of the benchmark', part, PARTS)}", file=sys.stderr)
