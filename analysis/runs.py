@@ -37,7 +37,7 @@ def glance(path: Path) -> Listed:
     changed = max(file.stat().st_mtime for file in (path, *path.glob("*.json*")))
     try:
         check_run(path)
-        settings, folders = read_settings(path), iteration_folders(path)
+        settings, folders, now = read_settings(path), iteration_folders(path), state(path)
         run = load_run(path) if folders else None
     except ValueError as error:
         return Listed(path, "damaged", None, None, None, None, changed, str(error))
@@ -45,7 +45,7 @@ def glance(path: Path) -> Listed:
     returns = run.series("team_return") if run else []
     return Listed(
         path,
-        state(path),
+        now,
         len(folders) - 1 if folders else None,
         run.asked if run else settings["config"].get("iterations"),
         gaps[-1] if gaps else None,
@@ -55,12 +55,19 @@ def glance(path: Path) -> Listed:
 
 
 def state(path: Path) -> State:
-    """Of an undamaged run: running while a process holds its lock, finished once its last iteration is summed up."""
+    """Of an undamaged run: running while a process holds its lock, finished once its last iteration is summed up.
+
+    Raises ValueError for a summary that is none.
+    """
     if is_locked(path):
         return "running"
-    folders, summary = iteration_folders(path), path / "summary.json"
-    done = bool(folders) and summary.exists() and json.loads(summary.read_bytes()).get("iteration") == len(folders) - 1
-    return "finished" if done else "interrupted"
+    try:
+        last = json.loads((path / "summary.json").read_bytes())["iteration"]
+    except FileNotFoundError:
+        return "interrupted"
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path / 'summary.json'} is not as the run wrote it ({error})") from error
+    return "finished" if last == len(iteration_folders(path)) - 1 else "interrupted"
 
 
 def is_locked(path: Path) -> bool:

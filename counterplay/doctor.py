@@ -64,25 +64,20 @@ def check_python() -> Iterator[Finding]:
 
 
 def check_packages() -> Iterator[Finding]:
-    """Every requirement; those of extras are offers."""
-    offers: dict[str, list[str]] = {}
-    for line in importlib.metadata.requires(PACKAGE) or []:
-        needed = Requirement(line)
-        extra = str(needed.marker).partition("extra == ")[2].strip("\"'") if needed.marker else ""
+    """Every requirement; what extras want is an offer."""
+    lacking: dict[str, list[str]] = {}
+    for needed in map(Requirement, importlib.metadata.requires(PACKAGE) or []):
         version = installed(needed.name)
-        if version is None and extra:
-            offers.setdefault(extra, []).append(needed.name)
-        elif version is None or not needed.specifier.contains(version, prereleases=True):
-            yield Finding(
-                needed.name,
-                f"{version or 'missing'}, needs {needed.specifier}",
-                False,
-                f"pip install '{needed.name}{needed.specifier}'",
-            )
-        elif not extra:
-            yield Finding(needed.name, f"{version} (needs {needed.specifier})")
-    for extra, missing in offers.items():
-        yield Finding(f"extra {extra}", f"without {', '.join(missing)}", advice=f"pip install '{PACKAGE}[{extra}]'")
+        fits = version is not None and needed.specifier.contains(version, prereleases=True)
+        extra = str(needed.marker).partition("extra == ")[2].strip("\"'")
+        if extra:
+            lacking.setdefault(extra, []).extend([] if fits else [f"{needed.name}{needed.specifier}"])
+        else:
+            advice = "" if fits else f"pip install '{needed.name}{needed.specifier}'"
+            yield Finding(needed.name, f"{version or 'missing'} (needs {needed.specifier})", fits, advice)
+    for extra, packages in lacking.items():
+        advice = f"pip install '{PACKAGE}[{extra}]'" if packages else ""
+        yield Finding(f"extra {extra}", f"without {', '.join(packages)}" if packages else "is there", advice=advice)
 
 
 def installed(package: str) -> str | None:

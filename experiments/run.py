@@ -8,7 +8,7 @@ timing.jsonl     wall-clock seconds and speeds, which never are
 summary.json     what was measured in the end
 events/          TensorBoard's view of metrics.jsonl
 figures/         drawn by `python -m analysis.figures`
-report.html      all of it on one page, by `python -m analysis.report`
+report.html      all of it on one page, by `python -m analysis.report`; notebook.ipynb by `analysis.notebook`
 
 docs/run_folder.md documents every file, and when the format's number is raised.
 """

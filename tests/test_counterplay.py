@@ -21,6 +21,7 @@ COMMAND = [sys.executable, "-m", "counterplay.main"]
 WRONG = {
     "figures": ["runs/none"],
     "report": ["runs/none"],
+    "notebook": ["runs/none"],
     "show": ["runs/none"],
     "runs": ["runs/none"],
     "responses": ["runs/none"],
@@ -169,7 +170,7 @@ def test_the_doctor_names_what_is_broken_and_how_to_mend_it(
     monkeypatch.setattr(doctor, "CHECKS", (doctor.check_packages, doctor.check_games))
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
-    for words in ("numpy>=99", "missing, needs >=1", "counterplay[pictures]", "ZeroDivisionError", "3 broken"):
+    for words in ("numpy>=99", "missing (needs >=1)", "counterplay[pictures]", "ZeroDivisionError", "3 broken"):
         assert words in out
 
 

@@ -12,8 +12,8 @@
 # # A run of PSRO
 #
 # What a run folder holds, in pictures: the payoffs of the policies found, the meta-strategy over the iterations,
-# alpha-rank's response graph, and the learning curves of the best responses. Start Jupyter with `RUN=runs/NAME` in the
-# environment, or name the run here.
+# alpha-rank's response graph, and the learning curves of the best responses. `counterplay notebook runs/NAME` executes
+# it on a run; in Jupyter, name the run below, or in COUNTERPLAY_RUN.
 
 # %%
 # %matplotlib inline
@@ -26,7 +26,7 @@ from analysis.numbers import share, shown
 from analysis.tables import MEASURES, measures, payoff_table
 
 # %% tags=["parameters"]
-run_folder = os.environ.get("RUN", "runs/rest_trap-0")
+run_folder = os.environ.get("COUNTERPLAY_RUN", "runs/rest_trap-0")
 
 # %%
 run = load_run(Path(run_folder))

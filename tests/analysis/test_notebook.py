@@ -1,23 +1,35 @@
 """The notebook runs from top to bottom on a stored run."""
 
+import json
 from pathlib import Path
 
-import jupytext
 import pytest
-from nbclient import NotebookClient
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "analysis" / "notebooks" / "psro_run.py"
+from analysis import notebook
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what Jupyter itself is made of
-def test_it_shows_every_figure(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RUN", str(copy))
-    monkeypatch.setenv("PYTHONPATH", str(NOTEBOOK.parents[2]))
-    notebook = jupytext.read(NOTEBOOK)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(copy)}}).execute()
-    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+def test_it_shows_every_figure(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert notebook.main([str(copy)]) == 0
+    file = copy / "notebook.ipynb"
+    assert capsys.readouterr().out == f"{file}\n"
+    cells = [cell for cell in json.loads(file.read_text())["cells"] if cell["cell_type"] == "code"]
+    outputs = [output for cell in cells for output in cell["outputs"]]
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 5
-    text = "".join(output.get("text", "") for output in outputs)
+    text = "".join(line for output in outputs for line in output.get("text", []))
     assert "run: 4 players, 2 of 2 iterations" in text
     assert text.count(" ± ") > 20
     assert all(output.get("name") != "stderr" for output in outputs)
+
+
+def test_without_the_extra_it_says_what_to_install(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(notebook, "NEEDED", ("no_such_package",))
+    assert notebook.main([str(copy)]) == 2
+    assert capsys.readouterr().err == "error: notebooks need no_such_package: pip install 'counterplay[notebooks]'\n"
+
+
+def test_what_is_no_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert notebook.main([str(tmp_path)]) == 2
+    assert "is no run folder" in capsys.readouterr().err

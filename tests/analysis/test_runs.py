@@ -39,6 +39,7 @@ def flipped(run: Path) -> None:
         (lambda run: (run / "snapshots" / "0001" / "manifest.json").unlink(), "damaged", None),
         (lambda run: (run / "gap" / "0002" / "manifest.json").write_text("{}"), "damaged", None),
         (lambda run: edit(run / "run.json", seed=1), "damaged", None),
+        (lambda run: (run / "summary.json").write_text("[]"), "damaged", None),
     ],
 )
 def test_states(copy: Path, change: Callable[[Path], None], state: str, iterations: int | None) -> None:
