@@ -36,6 +36,7 @@ def write(path: Path) -> Path:
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {"COUNTERPLAY_RUN": str(path.resolve()), "PYTHONPATH": paths}
     client = NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", record_timing=False)
+    client.create_kernel_manager().transport = "ipc"  # a socket that others on the machine cannot listen to
     client.execute(env=environment)
     file = path / "notebook.ipynb"
     write_whole(file, jupytext.writes(notebook, "ipynb").encode())
