@@ -25,6 +25,8 @@ class Iteration(NamedTuple):
 
 
 class Run(NamedTuple):
+    """A run folder, as far as it had got when it was read."""
+
     path: Path
     settings: dict[str, Any]  # run.json: the configuration, versions, machine, git commit
     iterations: list[Iteration]

@@ -34,6 +34,7 @@ COMMANDS = {
     "report": Command("analysis.report", "a run as one HTML page, to mail or print"),
     "figures": Command("analysis.figures", "draw the figures of a run again"),
     "notebook": Command("analysis.notebook", "a run as a Jupyter notebook, executed"),
+    "play": Command("experiments.play", "an episode of a run's policies, to look at"),
     "responses": Command("experiments.responses", "a run's best responses beside scripted replies", typed=True),
     "games": Command("counterplay.games", "the games there are, with their parameters and spaces"),
     "parity": Command("games.bucket_brigade.parity", "Bucket Brigade beside its published values", typed=True),

@@ -7,21 +7,32 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Discrete
 from pettingzoo import AECEnv, ParallelEnv
 
-from games.game import Game
+from games.game import Game, Pictured
+from games.window import Window
 
-RENDER_MODES = ("human", "ansi")
+RENDER_FPS = 2
+"""Steps a second in a window."""
+
+
+def metadata(game: Game, name: str) -> dict[str, Any]:
+    """What PettingZoo wants to know of a face."""
+    modes = ["human", "ansi", *(["rgb_array"] if isinstance(game, Pictured) else [])]
+    return {"name": name, "render_modes": modes, "render_fps": RENDER_FPS, "is_parallelizable": True}
 
 
 class Episode:
     """One episode at a time of `game` in a single lane, with names and numbers as PettingZoo wants them.
 
     Seeds start a generator of their own: the same seed gives the same episodes, and restarting without a seed goes on
-    with the generator, so episodes differ. `max_cycles` truncates after that many steps.
+    with the generator, so episodes differ. `max_cycles` truncates after that many steps. In render mode `human` every
+    state is shown in a window, or printed where the game has no pictures.
     """
 
     def __init__(self, game: Game, name: str, render_mode: str | None, max_cycles: int | None):
-        if render_mode not in (None, *RENDER_MODES):
-            raise ValueError(f"render_mode must be None or one of {', '.join(RENDER_MODES)}, got {render_mode!r}")
+        self.metadata = metadata(game, name)
+        modes = self.metadata["render_modes"]
+        if render_mode not in (None, *modes):
+            raise ValueError(f"render_mode of {name} must be None or one of {', '.join(modes)}, got {render_mode!r}")
         if max_cycles is not None and max_cycles < 1:
             raise ValueError(f"max_cycles must be at least 1, got {max_cycles}")
         self.game, self.name, self.render_mode, self.max_cycles = game, name, render_mode, max_cycles
@@ -33,6 +44,7 @@ class Episode:
         self.state_space = Box(low, high, dtype=np.float32)
         self.state: Any = None
         self.over = True
+        self.window = Window(name) if render_mode == "human" and isinstance(game, Pictured) else None
         self._rng: np.random.Generator | None = None
 
     def begin(self, seed: int | None) -> None:
@@ -61,7 +73,13 @@ class Episode:
         self.truncated = bool(game.truncated(params, state)[0]) or (capped and not self.terminated)
         self.over = self.terminated or self.truncated
         if self.render_mode == "human":
+            self._show()
+
+    def _show(self) -> None:
+        if self.window is None:
             print(self.text())
+        elif not self.window.dismissed:
+            self.window.show(self.picture(), self.metadata["render_fps"])
 
     def acting(self) -> list[str]:
         """Who moves next, in seat order."""
@@ -95,13 +113,23 @@ class Episode:
     def text(self) -> str:
         return self.game.describe(self.params, self.state)
 
+    def picture(self) -> np.ndarray:
+        assert isinstance(self.game, Pictured)
+        return self.game.frame(self.params, self.state)
+
     def global_state(self) -> np.ndarray:
         self.started()
         return np.concatenate(list(self.observations().values()))
 
-    def render(self) -> str | None:
+    def render(self) -> str | np.ndarray | None:
         self.started()
+        if self.render_mode == "rgb_array":
+            return self.picture()
         return self.text() if self.render_mode == "ansi" else None
+
+    def close(self) -> None:
+        if self.window is not None:
+            self.window.close()
 
     def _noise(self, columns: int) -> np.ndarray:
         assert self._rng is not None
@@ -113,7 +141,7 @@ class ParallelFace(ParallelEnv):
 
     def __init__(self, game: Game, name: str, render_mode: str | None = None, max_cycles: int | None = None):
         self.episode = Episode(game, name, render_mode, max_cycles)
-        self.metadata = {"name": name, "render_modes": list(RENDER_MODES), "is_parallelizable": True}
+        self.metadata = self.episode.metadata
         self.render_mode, self.state_space = render_mode, self.episode.state_space
         self.possible_agents = list(self.episode.agents)
         self.agents: list[str] = []
@@ -148,11 +176,13 @@ class ParallelFace(ParallelEnv):
         """All agents' observations, one after the other."""
         return self.episode.global_state()
 
-    def render(self) -> str | None:
+    def render(self) -> str | np.ndarray | None:
+        """Text for `ansi`, a picture [height, width, 3] for `rgb_array`; `human` shows every step by itself."""
         return self.episode.render()
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Close the window, if there is one."""
+        self.episode.close()
 
 
 class AECFace(AECEnv):
@@ -165,7 +195,7 @@ class AECFace(AECEnv):
     def __init__(self, game: Game, name: str, render_mode: str | None = None, max_cycles: int | None = None):
         super().__init__()
         self.episode = Episode(game, name, render_mode, max_cycles)
-        self.metadata = {"name": name, "render_modes": list(RENDER_MODES), "is_parallelizable": True}
+        self.metadata = self.episode.metadata
         self.render_mode, self.state_space = render_mode, self.episode.state_space
         self.possible_agents = list(self.episode.agents)
         self.agents: list[str] = []
@@ -222,8 +252,10 @@ class AECFace(AECEnv):
         """All agents' observations, one after the other."""
         return self.episode.global_state()
 
-    def render(self) -> str | None:
+    def render(self) -> str | np.ndarray | None:
+        """Text for `ansi`, a picture [height, width, 3] for `rgb_array`; `human` shows every step by itself."""
         return self.episode.render()
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Close the window, if there is one."""
+        self.episode.close()

@@ -71,6 +71,14 @@ class Game(Protocol):
 
 
 @runtime_checkable
+class Pictured(Protocol):
+    """A game that can also be shown as pictures; optional."""
+
+    def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
+        """[height, width, 3] uint8 picture of one lane, of one size for all states, equal for equal states."""
+
+
+@runtime_checkable
 class Policy(Protocol):
     """A way to play one seat, on all rows of a batch at once; scripted, tabular, neural and recurrent alike."""
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, to_device
 
-from games.game import Array, Game, Outcome, Params
+from games.game import Array, Game, Outcome, Params, State
 from games.noise import Noise, Purpose
 
 
@@ -18,6 +18,13 @@ class GameLanes:
     always drawn by NumPy, so the same seed plays the same episodes wherever the arrays live.
 
     Raises ValueError for no lanes, or params of another number of lanes.
+
+    >>> from games import make
+    >>> lanes = GameLanes(make("rock_paper_scissors"), num_lanes=2)
+    >>> lanes.reset(seed=0)
+    >>> lanes.step((np.array([0, 1]), np.array([2, 1]))).rewards  # rock and scissors; paper twice
+    array([[ 1., -1.],
+           [ 0.,  0.]], dtype=float32)
     """
 
     def __init__(
@@ -77,6 +84,11 @@ class GameLanes:
     def alive(self) -> Array:
         # An episode of these games ends for all seats at once, and the next one starts in the same step.
         return array_namespace(self.acting).ones_like(self.acting)
+
+    @property
+    def ended(self) -> State:
+        """States that the last step, or reset, led to, before any restart."""
+        return self._ended
 
     def final_observations(self, seat: int) -> Array:
         return self.game.observe(self.params, self._ended, seat)

@@ -36,6 +36,11 @@ class Noise:
     for more of them leaves the first ones as they were.
 
     Raises ValueError for a negative seed.
+
+    >>> alone = Noise(0, ["payoff/0-1"]).draw(Purpose.STEP, step=7, lanes=2, columns=3)
+    >>> beside = Noise(0, ["payoff/0-0", "payoff/0-1"]).draw(Purpose.STEP, step=7, lanes=2, columns=3)
+    >>> bool((alone == beside[2:]).all())
+    True
     """
 
     def __init__(self, seed: int, units: Sequence[str]):

@@ -1,12 +1,12 @@
 """Whole episodes: fixed profiles of policies, or profiles cast from a meta-strategy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from games.game import Array, Game, Lanes, Policy
+from games.game import Array, Game, Lanes, Params, Policy, State
 from games.lanes import GameLanes, to_numpy
 from games.noise import Purpose
 from games.versus import Cast, Populations
@@ -84,6 +84,27 @@ def play_mixture(
     return Episodes(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
 
+def states(
+    game: Game, profile: Profile, seed: int, unit: str, max_steps: int = MAX_STEPS
+) -> Iterator[tuple[Params, State]]:
+    """(params, state) from the start to the end of one episode: the one that `play` plays of this seed and unit.
+
+    Raises ValueError where the profile is not one policy a seat, or for an episode still going after `max_steps`.
+    """
+    if len(profile) != len(game.agents):
+        raise ValueError(f"a profile is one policy for each of {len(game.agents)} seats, got {len(profile)}")
+    lanes = GameLanes(game, 1)
+    lanes.reset(seed, unit)
+    player = _ProfilePlayer(lanes, [profile], 1)
+    yield lanes.params, lanes.ended
+    for _ in range(max_steps):
+        outcome = lanes.step(player.act())
+        yield lanes.params, lanes.ended
+        if outcome.done.all():
+            return
+    raise _endless(1, max_steps)
+
+
 def _cast_episodes(
     lanes: Lanes, populations: Populations, sigma: np.ndarray, seed: int, unit: str, first: int, max_steps: int
 ) -> Episodes:
@@ -145,7 +166,11 @@ def _first_episodes(lanes: Lanes, act: Act, max_steps: int) -> Episodes:
         running &= ~to_numpy(outcome.done)
         if not running.any():
             return Episodes(returns, lengths)
-    raise ValueError(f"{running.sum()} episodes did not end within {max_steps} steps: set a step cap on the game")
+    raise _endless(running.sum(), max_steps)
+
+
+def _endless(episodes: int, max_steps: int) -> ValueError:
+    return ValueError(f"{episodes} episodes did not end within {max_steps} steps: set a step cap on the game")
 
 
 def _lanes_maker(game: Game | MakeLanes) -> MakeLanes:

@@ -44,6 +44,23 @@ def psro(
     per player. `respond(populations, sigma, iteration)` gives the responses, `evaluate(populations, known)` extends the
     payoff table, `meta_solver(payoffs)` is any of `metasolvers`. Where the snapshot `done` is given, only those after
     it are made and yielded.
+
+    >>> from games import make
+    >>> from games.policies import Uniform
+    >>> from marl.oracles import PPO
+    >>> from marl.population import evaluate
+    >>> from metasolvers import zero_sum_nash
+    >>> game, oracle = make("matching_pennies"), PPO(steps=4096, num_lanes=64)
+    >>> def respond(populations, sigma, iteration):
+    ...     unit = f"train/{iteration}"
+    ...     return [best_response(game, oracle, populations, sigma, seat, 0, f"{unit}/{seat}") for seat in range(2)]
+    >>> initial = [[Uniform.of(space)] for space in game.action_spaces]
+    >>> payoffs = partial(evaluate, game, episodes=100, seed=0)
+    >>> for snapshot in psro(initial, respond, lambda new, known: payoffs(new, known=known), zero_sum_nash, 2):
+    ...     print(snapshot.iteration, snapshot.sigma.shape)
+    0 (1, 1)
+    1 (2, 2)
+    2 (3, 3)
     """
     if done is None:
         populations = [list(population) for population in populations]

@@ -23,6 +23,11 @@ def alpha_rank(
     as published. By default profiles are told apart that differ by about half a percent of that largest gain.
     Every entry is accurate relative to itself, down to 1e-308.
     Raises ValueError for malformed payoffs, alpha < 0 or population_size < 2.
+
+    >>> coordination = [[[2, 0], [0, 1]], [[2, 0], [0, 1]]]
+    >>> alpha_rank(coordination).round(3)  # the better convention, nearly always
+    array([[1., 0.],
+           [0., 0.]])
     """
     table = check_payoffs(payoffs)
     graph, log_fixation = _fixations(table, alpha, population_size, normalize)

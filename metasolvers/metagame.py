@@ -55,6 +55,9 @@ def marginal(sigma: ArrayLike, player: int) -> np.ndarray:
     """One player's distribution over policies [k_player] under a joint sigma [k_1, ..., k_N].
 
     Raises ValueError for a player who is not there.
+
+    >>> marginal([[0.5, 0.0], [0.25, 0.25]], player=1)
+    array([0.75, 0.25])
     """
     joint = check_sigma(sigma)
     if not 0 <= player < joint.ndim:
@@ -104,6 +107,10 @@ def cce_gap(payoffs: ArrayLike, sigma: ArrayLike) -> float:
     """Sum over players of the best deviation's gain from a joint sigma; 0 exactly in coarse correlated equilibria.
 
     A player whom every deviation hurts stays, for a gain of 0: one player's loss makes up for no other's gain.
+
+    >>> chicken = [[[0, 7], [2, 6]], [[0, 2], [7, 6]]]
+    >>> cce_gap(chicken, [[0, 1 / 3], [1 / 3, 1 / 3]])  # a correlated equilibrium, as traffic lights are
+    0.0
     """
     return float(sum(max(gains.max(), 0.0) for gains in deviation_gains(payoffs, sigma)))
 
@@ -112,6 +119,9 @@ def nash_conv(payoffs: ArrayLike, sigma: ArrayLike) -> float:
     """Sum over players of the best response's gain against a product sigma; 0 exactly at Nash equilibria.
 
     Raises ValueError when sigma is correlated: its deviations say nothing about Nash, ask `cce_gap`.
+
+    >>> nash_conv([[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]], product([[0.75, 0.25], [0.5, 0.5]]))
+    0.5
     """
     joint = check_sigma(sigma, check_payoffs(payoffs))
     independent = product([marginal(joint, player) for player in range(joint.ndim)])

@@ -16,6 +16,10 @@ def zero_sum_nash(payoffs: ArrayLike) -> np.ndarray:
     payoffs [2, m, n] -> sigma [m, n], the product of both players' maximin strategies. The players' payoffs may also
     sum to a constant other than zero. Where there are several equilibria, it is a vertex of each side's optimal set.
     Raises ValueError for more players or payoffs that do not cancel; use `alpha_rank` there.
+
+    >>> zero_sum_nash([[[3, -1], [-1, 1]], [[-3, 1], [1, -1]]]).round(4)
+    array([[0.1111, 0.2222],
+           [0.2222, 0.4444]])
     """
     table = check_payoffs(payoffs)
     if len(table) != 2:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from counterplay.bench import __main__ as command
-from counterplay.bench import games, metasolvers, ppo
+from counterplay.bench import games, metasolvers, ppo, runs, workers
 
 
 @pytest.fixture(autouse=True)
@@ -14,6 +14,8 @@ def short(monkeypatch):
     monkeypatch.setattr(games, "WINDOWS", 1)
     monkeypatch.setattr(games, "SECONDS", 0.01)
     monkeypatch.setattr(ppo, "ROUNDS", 1)
+    monkeypatch.setattr(workers, "ROUNDS", 1)
+    monkeypatch.setattr(workers, "STEPS", workers.PPO().batch)
 
 
 def test_the_command_prints_and_writes_the_table(capsys, tmp_path):
@@ -21,7 +23,7 @@ def test_the_command_prints_and_writes_the_table(capsys, tmp_path):
     assert command.main(["--only", "games", "ppo", "--json", str(file)]) == 0
     table = json.loads(file.read_text())
     assert "load_before" in table["machine"]
-    assert len(table["rows"]) == 5
+    assert len(table["rows"]) == 7
     assert all(row["ours"] > 0 for row in table["rows"])
     out = capsys.readouterr().out
     for words in ("lane-steps/s", "PettingZoo", "bare networks", ">= 1.5M/s"):
@@ -39,3 +41,15 @@ def test_alpha_rank_is_timed_beside_open_spiel():
 def test_unknown_parts_are_refused(capsys):
     assert command.main(["--only", "game"]) == 2
     assert "did you mean 'games'" in capsys.readouterr().err
+
+
+def test_workers_are_timed_beside_fewer():
+    double, alone = workers.rows()
+    assert (double.peer, alone.peer) == ("1 worker", "no worker process")
+    assert double.ratio == pytest.approx(double.peer_value / double.ours)
+
+
+def test_the_memory_of_many_policies_is_told(monkeypatch, capsys):
+    monkeypatch.setattr(runs, "POLICIES", 2)
+    runs.fill()
+    assert int(capsys.readouterr().out) > 2**20

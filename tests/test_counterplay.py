@@ -22,6 +22,7 @@ WRONG = {
     "figures": ["runs/none"],
     "report": ["runs/none"],
     "notebook": ["runs/none"],
+    "play": ["runs/none"],
     "show": ["runs/none"],
     "runs": ["runs/none"],
     "responses": ["runs/none"],

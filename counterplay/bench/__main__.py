@@ -20,15 +20,15 @@ from rich.table import Table
 from counterplay.bench.row import Row
 from games.spelling import unknown
 
-PARTS = ("games", "metasolvers", "ppo")
+PARTS = ("games", "metasolvers", "ppo", "workers", "runs")
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Print speeds beside those of named peers, measured in this run on one core (CPU time)."""
+    """Print speeds beside those of named peers, measured in this run; CPU time but for workers and runs."""
 
     only: tuple[str, ...] = PARTS
-    """Parts to run: games, metasolvers, ppo."""
+    """Parts to run: games, metasolvers, ppo, workers, runs."""
     json: Path | None = None
     """Also write the table, with the machine and its load, to this file."""
 
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _table(rows: list[Row]) -> Table:
-    table = Table(title="Speed, one core")
+    table = Table(title="Speed")
     for column in ("what", "ours", "peer", "ratio", "aim", "note"):
         table.add_column(column, justify="right" if column in ("ours", "ratio") else "left")
     for row in rows:

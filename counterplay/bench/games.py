@@ -1,9 +1,10 @@
-"""Steps per second of Bucket Brigade: thousands of lanes against the one-lane PettingZoo face."""
+"""Steps per second of games: thousands of lanes against one-lane environments."""
 
 from collections.abc import Callable, Iterator
 from time import process_time
 
 import numpy as np
+from open_spiel.python import rl_environment
 
 import games
 from counterplay.bench.row import Row
@@ -19,7 +20,7 @@ def rows() -> Iterator[Row]:
     lanes = GameLanes(games.make("bucket_brigade"), LANES)
     lanes.reset(0)
     actions = _random_actions(lanes)
-    face = _face_steps()
+    face = _face_steps("bucket_brigade")
     peer = "one-lane PettingZoo face"
     stepping = LANES * _per_second(lambda: lanes.step(actions))
     yield Row("bucket_brigade, 4,096 lanes", stepping, "lane-steps/s", peer, face, stepping / face, ">= 1.5M/s")
@@ -32,16 +33,36 @@ def rows() -> Iterator[Row]:
     observing = LANES * _per_second(step_and_observe)
     yield Row("  with all four seats observed", observing, "lane-steps/s", peer, face, observing / face, "")
     yield Row("bucket_brigade, PettingZoo Parallel face", face, "steps/s", "", None, None, "")
+    yield from _pennies()
+
+
+def _pennies() -> Iterator[Row]:
+    """Matching pennies, an episode a step, beside OpenSpiel's environment of the same game."""
+    lanes = GameLanes(games.make("matching_pennies"), LANES)
+    lanes.reset(0)
+    actions = _random_actions(lanes)
+    environment = rl_environment.Environment("matrix_mp")
+
+    def episode() -> None:
+        environment.reset()
+        environment.step([0, 1])
+
+    peer, name = _per_second(episode), "OpenSpiel rl_environment"
+    for what, ours in (
+        ("matching_pennies, 4,096 lanes", LANES * _per_second(lambda: lanes.step(actions))),
+        ("  PettingZoo Parallel face", _face_steps("matching_pennies")),
+    ):
+        yield Row(what, ours, "episodes/s", name, peer, ours / peer, "")
 
 
 def _random_actions(lanes: GameLanes) -> tuple[np.ndarray, ...]:
     generator = np.random.default_rng(0)
-    choices = [factors(space) for space in lanes.action_spaces]
-    return tuple(generator.integers(sizes, size=(lanes.num_lanes, len(sizes))) for sizes in choices)
+    shapes = [(factors(space), (lanes.num_lanes, *space.shape)) for space in lanes.action_spaces]
+    return tuple(generator.integers(choices if shape[1:] else choices[0], size=shape) for choices, shape in shapes)
 
 
-def _face_steps() -> float:
-    env = games.parallel_env("bucket_brigade")
+def _face_steps(name: str) -> float:
+    env = games.parallel_env(name)
     env.reset(seed=0)
     actions = {agent: env.action_space(agent).sample() for agent in env.agents}
 

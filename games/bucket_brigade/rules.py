@@ -251,6 +251,12 @@ class BucketBrigade:
                 lines.append(f"  {agent} {did} {int(house)}, signalled {int(signal)}: {float(reward):+.2f}")
         return "\n".join(lines)
 
+    def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
+        """As `games.game.Pictured`: [640, 960, 3]."""
+        from games.bucket_brigade.picture import frame  # Pillow
+
+        return frame(self, state, lane)
+
 
 def workers(params: Params, positions: Array, modes: Array) -> Array:
     """[H, B] int8 agents at work on every house."""

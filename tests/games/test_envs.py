@@ -1,28 +1,35 @@
 """The PettingZoo faces of every game in the registry, by PettingZoo's own tests and by the letter of its API."""
 
 import pickle
+import sys
+import time
 import warnings
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pettingzoo
+import pygame
 import pytest
-from gymnasium.error import ResetNeeded
+from gymnasium.error import DependencyNotInstalled, ResetNeeded
 from gymnasium.spaces import MultiDiscrete
-from pettingzoo.test import (
-    api_test,
-    parallel_api_test,
-    parallel_seed_test,
-    render_test,
-    seed_test,
-    state_test,
-)
 
 import games
 from games.bucket_brigade import BucketBrigade
 from games.envs import AECFace, ParallelFace
 from games.normal_form import NormalForm
+
+with warnings.catch_warnings():
+    # Where pygame is installed, PettingZoo's tests import a game of its own, and warn of the way they do that.
+    warnings.filterwarnings("ignore", message="The old environment creation API")
+    from pettingzoo.test import (
+        api_test,
+        parallel_api_test,
+        parallel_seed_test,
+        render_test,
+        seed_test,
+        state_test,
+    )
 
 EXPECTED = {
     "Action space for each agent probably should be gymnasium.spaces.box or gymnasium.spaces.discrete": (
@@ -31,6 +38,13 @@ EXPECTED = {
     ),
 }
 """Warnings that PettingZoo's tests may give: when, and why that is right."""
+
+
+@pytest.fixture(autouse=True)
+def fast_windows_without_a_screen(monkeypatch):
+    """`human` shows real windows, on SDL's driver for machines without a screen, without waiting for a viewer."""
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr("games.envs.RENDER_FPS", 1000)
 
 
 def made(kind: str, name: str, **params):
@@ -193,14 +207,88 @@ def test_text_is_rendered_or_printed(capsys):
         games.parallel_env("rock_paper_scissors", max_cycles=0)
 
 
-def test_environments_can_be_pickled():
-    env = games.parallel_env("bucket_brigade")
+@pytest.mark.parametrize("face", [games.parallel_env, games.env])
+def test_pictures_are_those_of_the_game(face):
+    env = face("bucket_brigade", render_mode="rgb_array")
+    assert env.metadata["render_modes"] == ["human", "ansi", "rgb_array"]
+    env.reset(seed=0)
+    np.testing.assert_array_equal(env.render(), env.episode.game.frame(env.episode.params, env.episode.state))
+    assert face("blotto").metadata["render_modes"] == ["human", "ansi"]
+    with pytest.raises(
+        ValueError, match="render_mode of blotto_v0 must be None or one of human, ansi, got 'rgb_array'"
+    ):
+        face("blotto", render_mode="rgb_array")
+
+
+def test_a_window_shows_every_step_until_it_is_closed():
+    env = games.parallel_env("bucket_brigade", render_mode="human")
+    for _ in range(2):  # closed windows open again
+        env.reset(seed=0)
+        first = pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
+        np.testing.assert_array_equal(first, env.episode.picture())
+        env.step(sample(env))
+        shown = pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
+        np.testing.assert_array_equal(shown, env.episode.picture())
+        assert pygame.display.get_caption()[0] == "bucket_brigade_v0"
+        env.close()
+        assert not pygame.display.get_init()
+    env.close()  # nothing left to close
+
+
+@pytest.mark.parametrize(
+    "event",
+    [pygame.event.Event(pygame.QUIT), pygame.event.Event(pygame.KEYDOWN, key=pygame.K_ESCAPE)],
+    ids=["button", "escape"],
+)
+def test_a_dismissed_window_holds_nobody_up(event):
+    env = games.parallel_env("bucket_brigade", render_mode="human")
+    env.metadata["render_fps"] = 0.001
+    env.reset(seed=0)
+    pygame.event.post(event)
+    start = time.monotonic()
+    for _ in range(3):
+        env.step(sample(env))
+    env.reset()
+    assert not pygame.display.get_init()
+    assert time.monotonic() - start < 60  # a picture would have stood for 1,000 s
+    env.close()
+
+
+def test_a_picture_stands_its_time():
+    env = games.parallel_env("bucket_brigade", render_mode="human")
+    env.metadata["render_fps"] = 20
+    start = time.monotonic()
+    env.reset(seed=0)
+    env.step(sample(env))
+    env.close()
+    assert time.monotonic() - start >= 2 / 20
+
+
+def test_without_pygame_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    with pytest.raises(DependencyNotInstalled, match=r"counterplay\[render\]"):
+        games.env("bucket_brigade", render_mode="human")
+    games.env("rock_paper_scissors", render_mode="human")  # prints text
+
+
+def test_without_a_screen_the_error_says_what_to_do(monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "no-such-driver")
+    env = games.env("bucket_brigade", render_mode="human")
+    with pytest.raises(OSError, match="render ansi or rgb_array"):
+        env.reset(seed=0)
+
+
+@pytest.mark.parametrize("render_mode", [None, "human"])
+def test_environments_can_be_pickled(render_mode):
+    env = games.parallel_env("bucket_brigade", render_mode=render_mode)
     env.reset(seed=0)
     copy = pickle.loads(pickle.dumps(env))
     actions = sample(env)
     env.step(actions)
     copy.step(actions)
     np.testing.assert_array_equal(env.state(), copy.state())
+    env.close()
+    copy.close()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,85 @@
+"""The public interface, listed from the code: `python -m counterplay.api > docs/api.md`."""
+
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "games": ("make", "parallel_env", "env", "env_id"),
+    "games.game": ("Game", "Policy", "Lanes", "Outcome", "factors", "feature_box"),
+    "games.normal_form": ("NormalForm", "matching_pennies", "rock_paper_scissors", "battle_of_the_sexes", "blotto"),
+    "games.bucket_brigade": ("BucketBrigade",),
+    "games.bucket_brigade.scripted": ("policy",),
+    "games.policies": ("Uniform", "draw"),
+    "games.lanes": ("GameLanes", "tree_map", "put_lanes", "to_numpy"),
+    "games.versus": ("Versus", "Cast"),
+    "games.play": ("play", "play_mixture", "Episodes"),
+    "games.noise": ("Noise", "Purpose", "unit_seed"),
+    "metasolvers": (
+        *("meta_solver", "alpha_rank", "zero_sum_nash", "uniform"),
+        *("nash_conv", "cce_gap", "exploitability", "deviation_gains", "expected_payoffs", "marginal", "product"),
+        *("check_payoffs", "check_sigma"),
+        *("transition_matrix", "fixation_edges", "fixation_probability", "log_fixation_probability"),
+    ),
+    "marl.oracles": ("Oracle", "Learner"),
+    "marl.oracles.ppo": ("PPO",),
+    "marl.policies": ("NeuralPolicy",),
+    "marl.policy_files": ("save_policy", "load_policy"),
+    "marl.population": (
+        *("PayoffTable", "evaluate", "rollout", "Estimate", "Value", "mixture_value", "deviation_value"),
+        *("FullGap", "full_gap"),
+    ),
+    "marl.psro": ("psro", "Snapshot", "best_response"),
+    "marl.workers": ("Unit", "Workers", "Here", "Processes"),
+    "marl.checkpoint": ("PolicyStore", "save_snapshot", "load_snapshot", "finished_iterations"),
+    "analysis.load": ("load_run", "Run", "Iteration"),
+    "analysis.runs": ("list_runs", "glance", "Listed"),
+    "analysis.tables": ("columns", "measures", "payoff_table", "meta_strategies", "policies", "learning_curves"),
+    "analysis.figures": ("draw", "payoff_matrices", "meta_strategy", "learning", "convergence"),
+    "analysis.graph": ("response_graph",),
+    "analysis.report": ("write",),
+}
+"""Module -> what it offers; everything else may change without notice."""
+
+HEAD = """# The public interface
+
+What may be relied on, by module; `make api` writes this page from the code. Everything else may change without notice.
+Shapes, units, errors and sources are in the docstrings: `python -m pydoc games.lanes`.
+"""
+
+
+def page() -> str:
+    """The whole list in Markdown."""
+    return "\n".join([HEAD, *(line for name in PUBLIC for line in _section(import_module(name)))])
+
+
+def entries(module: ModuleType) -> dict[str, Any]:
+    """What is public of a module, by name. Raises AttributeError for what it does not have."""
+    return {name: getattr(module, name) for name in PUBLIC[module.__name__]}
+
+
+def summary(value: Any) -> str:
+    """The first sentence or line of a docstring, up to its first colon or full stop at a line's end."""
+    return (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ").split(". ")[0].rstrip(".:")
+
+
+def _section(module: ModuleType) -> Iterator[str]:
+    yield f"## `{module.__name__}`\n"
+    yield f"{summary(module)}.\n"
+    for name, value in entries(module).items():
+        yield f"- `{name}{_call(value)}`: {summary(value)}"
+    yield ""
+
+
+def _call(value: Any) -> str:
+    """Names of the parameters; of those with defaults, that they may be left out."""
+    if not inspect.isfunction(value):
+        return ""
+    parameters = inspect.signature(value).parameters.values()
+    return f"({', '.join(p.name if p.default is p.empty else f'{p.name}=...' for p in parameters)})"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

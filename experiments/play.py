@@ -1,0 +1,151 @@
+"""One episode of a Bucket Brigade run's policies, to look at: as text, in a window, or as a film.
+
+python -m experiments.play runs/rest_trap-0 --save episode.gif
+"""
+
+import io
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from experiments.stop import Stop, guarded
+
+# What imports torch, or takes its time, is imported where it is used: --help answers at once.
+if TYPE_CHECKING:
+    from games.bucket_brigade import BucketBrigade, Params, State
+    from games.play import Profile
+    from games.window import Window
+    from marl.psro import Snapshot
+
+HOLD = 2.0
+"""Seconds that the last picture stays in the window."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Play one episode of a run's policies, and look at it.
+
+    Without --profile, one joint profile is drawn from the meta-strategy.
+    """
+
+    run: Annotated[Path, tyro.conf.Positional]
+    """Folder of the run."""
+    iteration: int | None = None
+    """Iteration whose populations and meta-strategy are taken; the last by default."""
+    profile: tuple[int, ...] | None = None
+    """A policy per player, by its number: 0 is the initial one, k the best response of iteration k."""
+    seed: int = 0
+    """Draws the profile, and what happens in the episode."""
+    render: Literal["ansi", "human", "none"] = "ansi"
+    """A coloured line a night (ansi), a window (human; takes the extra `render`), or nothing to see."""
+    save: Path | None = None
+    """Film to write, an episode.gif or an episode.mp4 (which takes the extra `render`)."""
+    fps: float = 2.0
+    """Nights a second, in the window and the film."""
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ValueError(f"seed must be at least 0, got {self.seed}")
+        if not 0 < self.fps <= 100:
+            raise ValueError(f"fps must lie in (0, 100], got {self.fps}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code (see `experiments.stop.guarded`)."""
+    options = tyro.cli(Options, args=None if arguments is None else list(arguments))
+
+    def work(stop: Stop) -> None:
+        from gymnasium.error import DependencyNotInstalled
+
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")
+        try:
+            show(options)
+        except DependencyNotInstalled as error:
+            raise ValueError(error) from None
+
+    return guarded(work, lambda: "run the same command again")
+
+
+def show(options: Options) -> None:
+    """Play, show and save the episode. Raises ValueError for what the run does not hold, OSError for bad files."""
+    from rich.console import Console
+
+    from experiments import nights
+    from experiments.psro_bucket_brigade import Config, began_as
+    from games import film
+    from games.bucket_brigade import BucketBrigade
+    from games.play import states
+    from games.window import Window
+
+    if options.save is not None:
+        film.writer_for(options.save)  # fails now rather than after the episode
+    config = began_as(options.run, Config())
+    snapshot = _snapshot(options.run, options.iteration)
+    numbers = _numbers(snapshot, options.profile, options.seed)
+    game = BucketBrigade(config.scenario, config.rules, config.max_nights)
+    profile: Profile = [population[i] for population, i in zip(snapshot.populations, numbers, strict=True)]
+    window = Window(f"Bucket Brigade: {config.scenario}") if options.render == "human" else None
+    console = Console(highlight=False, soft_wrap=True)
+    for agent, number in zip(game.agents, numbers, strict=True):
+        origin = f"the best response of iteration {number}" if number else f"the initial {config.initial} policy"
+        console.print(f"{agent} plays policy {number}, {origin}")
+    share = snapshot.sigma[numbers]
+    console.print(f"a profile of probability {share:.3g} in the meta-strategy of iteration {snapshot.iteration}")
+    episode = list(states(game, profile, options.seed, "play/" + "-".join(map(str, numbers))))
+    if options.render == "ansi":
+        for line in nights.table(game, [state for _, state in episode]):
+            console.print(line)
+    if window is not None:
+        _screen(window, game, episode, options.fps)
+    returns = sum(game.rewards(*moment)[0].astype(float) for moment in episode)
+    earned = ", ".join(f"{agent} {value:.1f}" for agent, value in zip(game.agents, returns, strict=True))
+    console.print(f"returns after {len(episode) - 1} nights: {earned}; team {returns.sum():.1f}")
+    if options.save is not None:
+        film.save((game.frame(*moment) for moment in episode), options.save, options.fps)
+        console.print(f"saved {options.save}")
+
+
+def _screen(window: "Window", game: "BucketBrigade", episode: "list[tuple[Params, State]]", fps: float) -> None:
+    """Show the episode until its end, or until the user closes the window."""
+    for moment in episode:
+        if not window.dismissed:
+            window.show(game.frame(*moment), fps)
+    window.show(game.frame(*episode[-1]), 1 / HOLD)
+    window.close()
+
+
+def _snapshot(run: Path, iteration: int | None) -> "Snapshot":
+    from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
+
+    folder = run / "snapshots"
+    last = finished_iterations(folder) - 1
+    if last < 0:
+        raise ValueError(f"{run} has finished no iteration yet: resume it first")
+    if iteration is not None and not 0 <= iteration <= last:
+        raise ValueError(f"iteration must lie in 0..{last}, those that {run} has finished; got {iteration}")
+    return load_snapshot(folder, last if iteration is None else iteration, PolicyStore(run / "policies"))
+
+
+def _numbers(snapshot: "Snapshot", asked: tuple[int, ...] | None, seed: int) -> tuple[int, ...]:
+    """The profile asked for, or one drawn from the meta-strategy."""
+    import numpy as np
+
+    sizes = snapshot.sigma.shape
+    if asked is None:
+        drawn = np.random.default_rng(seed).choice(snapshot.sigma.size, p=snapshot.sigma.ravel() / snapshot.sigma.sum())
+        return tuple(int(i) for i in np.unravel_index(drawn, sizes))
+    if len(asked) != len(sizes) or not all(0 <= i < k for i, k in zip(asked, sizes, strict=True)):
+        raise ValueError(
+            f"profile must be one policy for each of {len(sizes)} players, in 0..{sizes[0] - 1} "
+            f"at iteration {snapshot.iteration}; got {' '.join(map(str, asked))}"
+        )
+    return asked
+
+
+if __name__ == "__main__":
+    sys.exit(main())
