@@ -15,7 +15,8 @@ from games.game import Policy
 from marl.atomic import MANIFEST, BrokenCheckpoint, digest, read_json, to_json, verify, whole_folder, write_atomic
 from marl.policy_files import load_policy, save_policy
 from marl.population import PayoffTable
-from marl.psro import Snapshot
+from marl.psro import Payoffs, Snapshot
+from marl.shared import SharedTable
 from metasolvers import check_payoffs, check_sigma
 
 
@@ -67,8 +68,9 @@ def save_snapshot(
     """
     with whole_folder(snapshot_path(folder, snapshot.iteration)) as path:
         table = snapshot.payoffs
-        # The standard errors follow from the rest: they are there for whoever reads the file without this package.
-        arrays: dict[str, Any] = table._asdict() | {"standard_error": table.standard_error, "sigma": snapshot.sigma}
+        # Means and their errors follow from the rest: they are there for whoever reads the file without this package.
+        arrays: dict[str, Any] = {"mean": table.mean, "standard_error": table.standard_error, "sigma": snapshot.sigma}
+        arrays |= table._asdict()
         np.savez(path / "payoffs.npz", **arrays)
         policies = [[{"unit": unit, "sha256": store.seal(unit)} for unit in names] for names in units]
         write_atomic(path / "snapshot.json", to_json({"iteration": snapshot.iteration, "policies": policies}))
@@ -82,9 +84,12 @@ def load_snapshot(folder: Path, iteration: int, store: PolicyStore) -> Snapshot:
     verify(path)
     try:
         policies = read_json(path / "snapshot.json")["policies"]
-        populations = [[_measured(stored, store) for stored in population] for population in policies]
+        units = {stored["unit"]: stored for population in policies for stored in population}
+        loaded = {unit: _measured(stored, store) for unit, stored in units.items()}
+        populations = [[loaded[stored["unit"]] for stored in population] for population in policies]
         with open(path / "payoffs.npz", "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            table = PayoffTable(*(arrays[name] for name in PayoffTable._fields))
+            kind = SharedTable if "group" in arrays else PayoffTable
+            table: Payoffs = kind(*(arrays[name] for name in kind._fields))
             sigma = check_sigma(arrays["sigma"], check_payoffs(table.mean))
         if sigma.shape != tuple(len(population) for population in populations):
             raise ValueError(f"a table of {sigma.shape} policies")

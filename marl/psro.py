@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from torch import as_tensor
@@ -14,11 +14,13 @@ from games.versus import Populations, Versus
 from marl.oracles import Oracle, Progress
 from marl.policies import NeuralPolicy
 from marl.population import PayoffTable
+from marl.shared import SharedTable
 from marl.wrappers import TeamReward
 from metasolvers import MetaSolver
 
 Respond = Callable[[Populations, np.ndarray, int], Sequence[Policy]]
-Evaluate = Callable[[Populations, PayoffTable | None], PayoffTable]
+Payoffs = PayoffTable | SharedTable
+Evaluate = Callable[[Populations, Any], Payoffs]  # extends a table of the kind it makes, or None
 
 
 class Snapshot(NamedTuple):
@@ -26,7 +28,7 @@ class Snapshot(NamedTuple):
 
     iteration: int
     populations: Sequence[Sequence[Policy]]
-    payoffs: PayoffTable
+    payoffs: Payoffs
     sigma: np.ndarray  # [k_1, ..., k_N] joint meta-strategy
 
 

@@ -57,8 +57,12 @@ def _pennies() -> Iterator[Row]:
 
 def _random_actions(lanes: GameLanes) -> tuple[np.ndarray, ...]:
     generator = np.random.default_rng(0)
-    shapes = [(factors(space), (lanes.num_lanes, *space.shape)) for space in lanes.action_spaces]
-    return tuple(generator.integers(choices if shape[1:] else choices[0], size=shape) for choices, shape in shapes)
+    return tuple(
+        generator.integers(factors(space), size=(lanes.num_lanes, len(factors(space)))).reshape(
+            -1, *(space.shape or ())
+        )
+        for space in lanes.action_spaces
+    )
 
 
 def _face_steps(name: str) -> float:
