@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.metadata
+import math
 import os
 import platform
 import shutil
@@ -122,17 +123,21 @@ def check_disk() -> Iterator[Finding]:
 
 
 def check_games() -> Iterator[Finding]:
-    """One step of every game."""
+    """One step of every game, by uniform players."""
     import games
-    from games.game import Game
-    from games.play import play
+    from games.lanes import GameLanes
+    from games.noise import Purpose
     from games.policies import Uniform
 
     for name in games.GAMES:
-        game: Game = games.make(name)
-        team = [Uniform.of(space) for space in game.action_spaces]
-        returns = play(game, [team], LANES, seed=0, units=["doctor"]).returns
-        yield Finding(f"game {name}", f"plays, {len(game.agents)} players; mean return {returns.mean():.4g}")
+        lanes = GameLanes(games.make(name), LANES)
+        lanes.reset(seed=0)
+        actions = []
+        for seat, policy in enumerate(map(Uniform.of, lanes.action_spaces)):
+            noise = lanes.noise(Purpose.SEAT + seat, policy.noise_size)
+            actions.append(policy.act(lanes.observe(seat), lanes.legal(seat), None, noise)[0])
+        rewards = lanes.step(tuple(actions)).rewards
+        yield Finding(f"game {name}", f"steps, {len(lanes.agents)} players", bool((abs(rewards) < math.inf).all()))
 
 
 def check_meta_solver() -> Iterator[Finding]:
