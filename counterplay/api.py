@@ -17,6 +17,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "games.versus": ("Versus", "Cast"),
     "games.play": ("play", "play_mixture", "Episodes"),
     "games.noise": ("Noise", "Purpose", "unit_seed"),
+    "games.conformance": ("check", "check_faces", "check_game", "ConformanceError", "Report"),
     "metasolvers": (
         *("meta_solver", "alpha_rank", "zero_sum_nash", "uniform"),
         *("nash_conv", "cce_gap", "exploitability", "deviation_gains", "expected_payoffs", "marginal", "product"),

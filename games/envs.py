@@ -72,6 +72,7 @@ class Episode:
         capped = self.max_cycles is not None and self.cycles >= self.max_cycles
         self.truncated = bool(game.truncated(params, state)[0]) or (capped and not self.terminated)
         self.over = self.terminated or self.truncated
+        self._seen = [game.observe(params, state, seat)[0] for seat in range(len(self.agents))]
         if self.render_mode == "human":
             self._show()
 
@@ -87,7 +88,8 @@ class Episode:
         return [agent for agent, acts in zip(self.agents, mask, strict=True) if acts]
 
     def observations(self) -> dict[str, np.ndarray]:
-        return {agent: self.game.observe(self.params, self.state, seat)[0] for seat, agent in enumerate(self.agents)}
+        """Copies: writing into one changes nothing that is shown later."""
+        return {agent: seen.copy() for agent, seen in zip(self.agents, self._seen, strict=True)}
 
     def infos(self) -> dict[str, dict]:
         return {agent: self._info(seat) for seat, agent in enumerate(self.agents)}
@@ -101,9 +103,15 @@ class Episode:
         return {"action_mask": masks[0] if isinstance(self.game.action_spaces[seat], Discrete) else masks}
 
     def check(self, agent: str, action: Any) -> None:
-        """Raises ValueError for an action outside the agent's space."""
+        """Raises ValueError for an action outside the agent's space, or masked out while it acts."""
         if not self.action_spaces[agent].contains(action):
             raise ValueError(f"{agent} must act within {self.action_spaces[agent]}, got {action!r}")
+        masks = self.game.legal(self.params, self.state, self.agents.index(agent))
+        if masks is None:
+            return
+        for mask, choice in zip(masks, np.atleast_1d(action), strict=True):
+            if mask[0].any() and not mask[0][choice]:
+                raise ValueError(f"{agent} must choose one of {np.flatnonzero(mask[0]).tolist()} now, got {action!r}")
 
     def started(self) -> None:
         """Raises ResetNeeded before the first reset."""
@@ -119,7 +127,7 @@ class Episode:
 
     def global_state(self) -> np.ndarray:
         self.started()
-        return np.concatenate(list(self.observations().values()))
+        return np.concatenate(self._seen)
 
     def render(self) -> str | np.ndarray | None:
         self.started()
@@ -246,7 +254,7 @@ class AECFace(AECEnv):
 
     def observe(self, agent: str) -> np.ndarray:
         self.episode.started()
-        return self._observations[agent]
+        return self._observations[agent].copy()  # the others, and the next to ask, see what was there
 
     def state(self) -> np.ndarray:
         """All agents' observations, one after the other."""

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, to_device
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Space
 
-from games.game import Array, Game, Outcome, Params, State
+from games.game import Array, Game, Outcome, Params, State, factors
 from games.noise import Noise, Purpose
 
 
@@ -39,6 +41,13 @@ class GameLanes:
                 raise ValueError(f"params leaves must be [1 or {num_lanes}, ...], got shape {tuple(leaf.shape)}")
         self.agents = game.agents
         self.observation_spaces, self.action_spaces = game.observation_spaces, game.action_spaces
+        # As large as the actions, so that comparing costs few percent of a step rather than a seventh.
+        self._choices = [put(_choices(space, num_lanes)) for space in self.action_spaces]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_state", "_ended", "_noise", "_key"):  # what `reset` sets
+            raise ResetNeeded("call reset(seed) before anything else is asked of lanes")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def reset(self, seed: int, *units: str) -> None:
         """Start every lane afresh; `units` share the lanes in equal blocks (default: one unit named "lanes").
@@ -56,7 +65,9 @@ class GameLanes:
         return self._put(self._noise.draw(purpose, self._steps, self.num_lanes // len(self._key[1]), columns))
 
     def step(self, actions: tuple[Array, ...]) -> Outcome:
+        """As `Lanes.step`. Raises ValueError for actions that are not one array a seat, within its space."""
         game, params = self.game, self.params
+        self._check(actions)
         ended = game.step(params, self._state, actions, self.noise(Purpose.STEP, game.noise_sizes[1]))
         self._steps += 1
         rewards = game.rewards(params, ended)
@@ -69,6 +80,18 @@ class GameLanes:
         xp, shape = array_namespace(rewards), rewards.shape
         terminated, truncated = (xp.broadcast_to(flag[:, None], shape) for flag in (terminated, truncated))
         return Outcome(rewards, terminated, truncated, done)
+
+    def _check(self, actions: tuple[Array, ...]) -> None:
+        wanted = [tuple(choices.shape) for choices in self._choices]
+        if [tuple(action.shape) for action in actions] != wanted:
+            raise ValueError(f"actions must be {wanted}, got {[tuple(action.shape) for action in actions]}")
+        outside = [(action < 0) | (action >= choices) for action, choices in zip(actions, self._choices, strict=True)]
+        # Asked once for all seats: an answer from a GPU is awaited.
+        if array_namespace(*outside).stack([seat.any() for seat in outside]).any():
+            for agent, space, action, wrong in zip(self.agents, self.action_spaces, actions, outside, strict=True):
+                if wrong.any():
+                    lane = to_numpy(wrong).reshape(self.num_lanes, -1).any(axis=1).argmax()
+                    raise ValueError(f"{agent} must act within {space}, got {action[lane]} in lane {lane}")
 
     def observe(self, seat: int) -> Array:
         return self.game.observe(self.params, self._state, seat)
@@ -102,6 +125,12 @@ class GameLanes:
         self._steps = state["steps"]
         leaves = iter(state["state"])
         self._state = self._ended = tree_map(lambda _: self._put(np.asarray(next(leaves))), self._state)
+
+
+def _choices(space: Space, lanes: int) -> np.ndarray:
+    """[B] or [B, factors] numbers of choices."""
+    tiled = np.tile(factors(space), (lanes, 1))
+    return tiled if space.shape else tiled[:, 0].copy()
 
 
 def tree_map(function: Callable, tree: Any, *others: Any) -> Any:

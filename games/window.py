@@ -40,7 +40,7 @@ class Window:
         if self.dismissed:
             return
         pygame, size = self._pygame, (picture.shape[1], picture.shape[0])
-        if self._surface is None:
+        if self._surface is None or not pygame.display.get_init():
             try:
                 pygame.display.init()
                 self._surface = pygame.display.set_mode(size)
@@ -68,6 +68,9 @@ class Window:
     def _heed(self) -> None:
         """Close if the user asked for it, by the window's button, Escape or Q."""
         pygame = self._pygame
+        if not pygame.display.get_init():  # there is one display a process: another window of it was closed
+            self._surface = None
+            return
         for event in pygame.event.get():
             key = event.key if event.type == pygame.KEYDOWN else None
             if event.type == pygame.QUIT or key in (pygame.K_ESCAPE, pygame.K_q):

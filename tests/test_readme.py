@@ -1,19 +1,25 @@
-"""What the README shows works as shown."""
+"""What README and CONTRIBUTING show works as shown."""
 
 import re
 import subprocess
 import sys
+import textwrap
+import types
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from games import conformance
+from games.envs import AECFace, ParallelFace
+
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
+README, CONTRIBUTING = ((ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md"))
 
 
-def blocks(language: str) -> list[str]:
-    found = re.findall(r"^```(\w*)\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
-    return [code for named, code in found if named == language]
+def blocks(language: str, text: str = README) -> list[str]:
+    found = re.findall(r"^( *)```(\w*)\n(.*?)^ *```", text, flags=re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(code) for _, named, code in found if named == language]
 
 
 def commands(program: str) -> list[str]:
@@ -39,12 +45,27 @@ def test_python_commands_explain_themselves(command):
 
 def test_make_targets_are_there():
     makefile = (ROOT / "Makefile").read_text()
-    named = {line.split()[1] for line in commands("make")} | set(re.findall(r"`make ([a-z]+)", README))
+    named = {line.split()[1] for line in commands("make")} | set(re.findall(r"`make ([a-z]+)", README + CONTRIBUTING))
     assert named
     for target in named:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
 
 
 def test_linked_files_are_there():
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README + CONTRIBUTING):
         assert (ROOT / target).exists(), target
+
+
+def test_named_files_and_folders_are_there():
+    for name in re.findall(r"`((?:games|marl|metasolvers|experiments|counterplay|tests|docs)/[\w./]*)`", CONTRIBUTING):
+        assert (ROOT / name).exists() or "tug_of_war" in name, name
+
+
+def test_the_game_that_contributing_shows_conforms(monkeypatch):
+    (code,) = blocks("python", CONTRIBUTING)
+    module = types.ModuleType("tug_of_war")
+    monkeypatch.setitem(sys.modules, "tug_of_war", module)  # where dataclasses and pickle look for it
+    exec(compile(code, "CONTRIBUTING.md", "exec"), vars(module))
+    conformance.check_game(module.TugOfWar())
+    faces = [partial(face, module.TugOfWar(), "tug_of_war") for face in (AECFace, ParallelFace)]
+    conformance.check_faces(*faces)

@@ -1,37 +1,60 @@
 """One readable episode of every game, as text: `python -m tests.games.playthrough` writes them all again."""
 
+from hashlib import sha256
 from pathlib import Path
 from textwrap import shorten
 
+import numpy as np
+
 import games
+from games.envs import ParallelFace
 
 FOLDER = Path(__file__).with_name("playthroughs")
 
 
-def playthrough(name: str) -> str:
-    """An episode of the game with its default parameters, all actions drawn uniformly from a fixed seed."""
-    env = games.parallel_env(name, render_mode="ansi")
+def playthrough(env: ParallelFace) -> str:
+    """An episode of legal actions drawn uniformly from a fixed seed: who acts, what is legal, rewards, the text.
+
+    Observations enter one digest at the end, so that a new feature changes one line and the shapes.
+    """
     lines = [shorten(repr(env.episode.game), 400), "", "# reset"]
-    _, infos = env.reset(seed=0)
+    observations, infos = env.reset(seed=0)
+    seen = sha256()
     for seat, agent in enumerate(env.agents):
         env.action_space(agent).seed(seat)
         lines += [f"{agent}: {env.action_space(agent)}, observes {env.observation_space(agent).shape}"]
+        seen.update(observations[agent].tobytes())
     lines += [env.render()]
-    step = 0
+    step, returns = 0, dict.fromkeys(env.agents, 0.0)
     while env.agents:
-        actions = {agent: env.action_space(agent).sample(infos[agent].get("action_mask")) for agent in env.agents}
-        _, rewards, terminations, truncations, infos = env.step(actions)
+        masks = {agent: infos[agent].get("action_mask") for agent in env.agents}
+        actions = {agent: env.action_space(agent).sample(masks[agent]) for agent in env.agents}
+        played = [f"{agent} plays {actions[agent].tolist()}{choice(masks[agent])}" for agent in env.episode.acting()]
+        observations, rewards, terminations, truncations, infos = env.step(actions)
         step += 1
-        lines += ["", f"# step {step}", *(f"{agent} plays {action.tolist()}" for agent, action in actions.items())]
+        lines += ["", f"# step {step}", *played]
         lines += ["rewards " + ", ".join(f"{reward:+.3f}" for reward in rewards.values()), env.render()]
+        for agent, reward in rewards.items():
+            returns[agent] += reward
+            seen.update(observations[agent].tobytes())
     ends = [word for word, flags in (("terminated", terminations), ("truncated", truncations)) if any(flags.values())]
-    return "\n".join([*lines, "", f"# {' '.join(ends)} after {step} steps", ""])
+    lines += ["", f"# {' '.join(ends)} after {step} steps"]
+    lines += ["returns " + ", ".join(f"{total:+.3f}" for total in returns.values())]
+    return "\n".join([*lines, f"observations sha256 {seen.hexdigest()[:16]}", ""])
+
+
+def choice(mask: np.ndarray | tuple | None) -> str:
+    """The numbers of the legal actions, for each factor where there are several."""
+    if mask is None:
+        return ""
+    parts = [np.flatnonzero(part).tolist() for part in (mask if isinstance(mask, tuple) else [mask])]
+    return f" of {' x '.join(map(str, parts))}"
 
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name in games.GAMES:
-        (FOLDER / f"{name}.txt").write_text(playthrough(name))
+        (FOLDER / f"{name}.txt").write_text(playthrough(games.parallel_env(name, render_mode="ansi")))
 
 
 if __name__ == "__main__":

@@ -2,10 +2,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 
-import games
 from games.bucket_brigade import BucketBrigade
-from games.game import Lanes
 from games.lanes import GameLanes, put_lanes, tree_leaves, tree_map
 from games.noise import Purpose
 from games.policies import Uniform
@@ -37,14 +36,6 @@ def assert_same(one: list, other: list, rows=slice(None)) -> None:
     for a, b in zip(one, other, strict=True):
         for x, y in zip(a, b, strict=True):
             np.testing.assert_array_equal(x[rows], y)
-
-
-@pytest.mark.parametrize("name", games.GAMES)
-def test_game_lanes_are_lanes(name):
-    lanes: Lanes = lanes_of(games.make(name))
-    assert lanes.alive.all()
-    assert lanes.acting.shape == (B, len(lanes.agents))
-    assert lanes.legal(0) is None
 
 
 def test_all_kinds_of_arrays_play_the_same_episodes(xp):
@@ -111,6 +102,27 @@ def test_mistakes_are_refused():
         GameLanes(BucketBrigade(), B, BucketBrigade().params(kappa=[0.1, 0.2, 0.3]))
     with pytest.raises(ValueError, match="equal blocks"):
         lanes_of(units=("a", "b", "c"))
+
+
+@pytest.mark.parametrize("wrong", [-1, 10])
+def test_actions_outside_the_space_are_refused(xp, wrong):
+    lanes = lanes_of(put=xp.put)
+    actions = [np.zeros((B, 3), np.int64) for _ in range(4)]
+    actions[2][7, 0] = wrong
+    with pytest.raises(ValueError, match=r"agent_2 must act within MultiDiscrete\(.*\), got .*in lane 7"):
+        lanes.step(tuple(xp.put(action) for action in actions))
+    with pytest.raises(ValueError, match=r"actions must be \[\(40, 3\), .*\], got \[\(40, 3\)\]"):
+        lanes.step((xp.put(actions[0]),))
+
+
+def test_nothing_works_before_reset():
+    fresh = GameLanes(BucketBrigade(), B)
+    uses = [lambda: fresh.observe(0), lambda: fresh.acting, lambda: fresh.final_observations(0), fresh.state_dict]
+    for use in (*uses, lambda: fresh.step(tuple(np.zeros((B, 3), np.int64) for _ in range(4)))):
+        with pytest.raises(ResetNeeded, match=r"call reset\(seed\)"):
+            use()
+    with pytest.raises(AttributeError, match="'GameLanes' object has no attribute 'rest'"):
+        _ = fresh.rest
 
 
 def test_trees_keep_their_kind():

@@ -1,7 +1,10 @@
+import numpy as np
 import pytest
 
 import games
-from tests.games.playthrough import FOLDER, playthrough
+from games.envs import ParallelFace
+from tests.games.playthrough import FOLDER, choice, playthrough
+from tests.games.turns import Turns
 
 AGAIN = "`python -m tests.games.playthrough` records it; read the difference before committing it"
 
@@ -10,8 +13,20 @@ AGAIN = "`python -m tests.games.playthrough` records it; read the difference bef
 def test_every_game_plays_as_recorded(name):
     path = FOLDER / f"{name}.txt"
     assert path.exists(), f"{name} has no playthrough: {AGAIN}"
-    assert playthrough(name) == path.read_text(), f"{name} plays differently: {AGAIN}"
+    played = playthrough(games.parallel_env(name, render_mode="ansi"))
+    assert played == path.read_text(), f"{name} plays differently: {AGAIN}"
 
 
 def test_no_playthrough_is_left_over():
     assert {path.stem for path in FOLDER.glob("*.txt")} == set(games.GAMES)
+
+
+def test_turns_and_legal_actions_are_recorded():
+    lines = playthrough(ParallelFace(Turns(), "turns_v0", render_mode="ansi")).splitlines()
+    assert [line for line in lines if "plays" in line] == [
+        "player_0 plays 0 of [0]",
+        "player_1 plays 0 of [0, 1]",
+        "player_0 plays 1 of [0, 1]",
+        "player_1 plays 1 of [0, 1]",
+    ]
+    assert choice((np.array([1, 0, 1]), np.array([1, 1]))) == " of [0, 2] x [0, 1]"

@@ -1,0 +1,214 @@
+"""The conformance suite over the registry, and over environments and games that break one rule each."""
+
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from pettingzoo import ParallelEnv
+from pettingzoo.utils import parallel_to_aec
+
+import games
+from games.conformance import GAME_RULES, RULES, ConformanceError, check, check_faces, check_game
+from games.conformance.__main__ import main, survey
+from games.conformance.moments import AEC_RULES
+from games.envs import AECFace, ParallelFace
+from tests.games.broken_envs import BROKEN, Raises, Sound, SoundAEC
+from tests.games.broken_games import BROKEN_GAMES, BROKEN_LANES
+from tests.games.turns import Turns
+
+FACES = {"parallel": games.parallel_env, "aec": games.env}
+MODES = ("ansi", "rgb_array")
+
+
+def tensor(array: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(np.array(array))
+
+
+def pictures(env) -> tuple[str, ...]:
+    """The render modes that open no window."""
+    return tuple(mode for mode in env.metadata["render_modes"] if mode != "human")
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("name", games.GAMES)
+def test_every_face_of_every_game_keeps_every_rule(name, face):
+    make = partial(FACES[face], name)
+    report = check(make, render_modes=pictures(make()))
+    assert set(report.unchecked) <= {
+        "continues",
+        *(("selection", "last", "cumulative", "dead_steps") * (face != "aec")),
+    }
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("name", games.GAMES)
+def test_faces_that_are_cut_short_keep_every_rule(name, face):
+    check(partial(FACES[face], name, max_cycles=2), 3, skip=["processes"])
+
+
+@pytest.mark.parametrize("name", games.GAMES)
+def test_both_faces_of_every_game_play_the_same_episodes(name):
+    check_faces(partial(games.env, name), partial(games.parallel_env, name))
+    check_faces(partial(games.env, name, max_cycles=2), partial(games.parallel_env, name, max_cycles=2))
+
+
+@pytest.mark.parametrize("name", games.GAMES)
+def test_every_kernel_and_its_lanes_keep_every_rule(name):
+    assert check_game(games.make(name), put=tensor).rules == tuple(GAME_RULES)
+
+
+def test_turns_and_masks_keep_every_rule():
+    aec, parallel = (partial(face, Turns(), "turns_v0") for face in (AECFace, ParallelFace))
+    for make in (aec, parallel):
+        assert "continues" in check(make, 3, render_modes=["ansi"], skip=["processes"]).rules
+    check_faces(aec, parallel)
+    check_game(Turns(), put=tensor)
+
+
+def test_the_models_keep_every_rule():
+    assert check(SoundAEC, render_modes=MODES).rules == tuple(RULES)
+    assert set(check(Sound, render_modes=MODES, skip=["processes"]).unchecked) == {"processes", *AEC_RULES}
+
+
+def test_pettingzoos_wrapper_hands_out_what_it_keeps_and_refuses_late():
+    """PettingZoo 1.27: it returns its own arrays, and passes actions on only once everyone has chosen."""
+    _, broken = survey(lambda skip: check(lambda: parallel_to_aec(Sound()), skip=skip), ())
+    assert set(broken) == {"ignores_writes", "rejects_actions"}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_catches_what_breaks_it_and_the_others_do_not(rule):
+    with pytest.raises(ConformanceError, match=f"rule '{rule}' is broken") as caught:
+        check(BROKEN[rule], render_modes=MODES, skip=[] if rule == "processes" else ["processes"])
+    assert caught.value.rule == rule
+    if rule != "plays":
+        assert rule not in check(BROKEN[rule], render_modes=MODES, skip={"processes", rule}).rules
+
+
+@pytest.mark.parametrize("rule", BROKEN_GAMES)
+def test_every_rule_of_games_catches_what_breaks_it_and_the_others_do_not(rule):
+    with pytest.raises(ConformanceError, match=f"rule '{rule}' is broken"):
+        check_game(BROKEN_GAMES[rule](), put=tensor)
+    check_game(BROKEN_GAMES[rule](), skip=[rule])
+
+
+@pytest.mark.parametrize("rule", BROKEN_LANES)
+def test_every_rule_of_lanes_catches_what_breaks_it_and_the_others_do_not(rule, monkeypatch):
+    monkeypatch.setattr("games.conformance.lanes.GameLanes", BROKEN_LANES[rule])
+    with pytest.raises(ConformanceError, match=f"rule '{rule}' is broken"):
+        check_game(Turns())
+    check_game(Turns(), skip=[rule])
+
+
+def test_every_rule_has_something_that_breaks_it():
+    assert set(BROKEN) == set(RULES)
+    assert {*BROKEN_GAMES, *BROKEN_LANES} == set(GAME_RULES)
+    assert all({**RULES, **GAME_RULES}.values())
+
+
+def test_faces_that_differ_are_told_apart():
+    other = partial(games.parallel_env, "normal_form", payoffs=np.ones((2, 2, 2)))
+    with pytest.raises(ConformanceError, match=r"'faces' is broken \(agent player_0, episode 0, step 1\): rewards"):
+        check_faces(partial(games.env, "normal_form"), other)
+    with pytest.raises(ConformanceError, match=r"must ask player_0, .* it asks \['player_1'\]"):
+        check_faces(partial(AECFace, Swapped(), "turns_v0"), partial(ParallelFace, Unmasked(), "turns_v0"))
+
+
+class Unmasked(Turns):
+    """Nothing tells the Parallel face's players whose turn it is."""
+
+    def legal(self, params, state, seat):
+        return None
+
+
+class Swapped(Unmasked):
+    def acting(self, params, state):
+        return ~super().acting(params, state)
+
+
+def test_an_error_tells_rule_agent_episode_and_step():
+    with pytest.raises(ConformanceError) as caught:
+        check(BROKEN["rewards"], skip=["processes"])
+    error = caught.value
+    assert (error.rule, error.agent, error.episode, error.step) == ("rewards", "ann", 0, 2)
+    assert "(agent ann, episode 0, step 2): a reward must be finite, got nan" in str(error)
+
+
+def test_what_an_environment_raises_is_told_and_kept():
+    with pytest.raises(ConformanceError, match="episode 0, step 3") as caught:
+        check(Raises)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    with pytest.raises(ZeroDivisionError):
+        check(Raises, skip=["plays"])
+
+
+def test_global_generators_are_put_back():
+    np.random.seed(7)  # noqa: NPY002
+    check(BROKEN["global_generators"], skip=["global_generators", "processes"])
+    after = np.random.random()  # noqa: NPY002
+    np.random.seed(7)  # noqa: NPY002
+    assert after == np.random.random()  # noqa: NPY002
+
+
+def test_arguments_that_cannot_be_are_refused():
+    for skip, message in ((["reward"], "unknown rule 'reward'; did you mean 'rewards'"), ("rewards", "collection")):
+        with pytest.raises(ValueError, match=message):
+            check(Sound, skip=skip)
+    with pytest.raises(ValueError, match="episodes and max_steps >= 1"):
+        check(Sound, episodes=0)
+    with pytest.raises(ValueError, match="AECEnv or ParallelEnv, got dict"):
+        check(dict)
+    with pytest.raises(ValueError, match="did you mean 'Sound'"):
+        check("tests.games.broken_envs:Sond")
+    with pytest.raises(ValueError, match="cannot import"):
+        check("no.such.module:env")
+    with pytest.raises(ValueError, match="module:function"):
+        check("games")
+    with pytest.raises(ValueError, match="lanes and steps >= 2"):
+        check_game(Turns(), lanes=1)
+    with pytest.raises(ValueError, match=r"games\.game\.Game, with all its members; got dict"):
+        check_game({})
+
+
+def test_an_environment_without_possible_agents_is_told_so():
+    with pytest.raises(ConformanceError, match="possible_agents must list everyone"):
+        check(ParallelEnv)
+
+
+@pytest.mark.parametrize("module", ["generated_agents_parallel_v0", "generated_agents_env_v0"])
+def test_pettingzoos_generated_agents_have_no_fixed_ones(module):
+    path = f"pettingzoo.test.example_envs.{module}:{'parallel_env' if 'parallel' in module else 'env'}"
+    with pytest.raises(ConformanceError, match="possible_agents"):
+        check(path)
+
+
+def test_the_command_prints_a_table_and_fails_where_a_rule_is_broken(capsys):
+    assert main("tests.games.broken_envs:SoundAEC", render_modes=MODES, skip=("processes",)) == 0
+    told = capsys.readouterr().out
+    assert "25 rules passed, 0 broken in 5 episodes of 40 steps in all" in told
+    assert main("tests.games.broken_envs:PaysNaN", skip=("processes",)) == 1
+    told = capsys.readouterr().out
+    assert "rewards            BROKEN" in told
+    assert "over               passed" in told
+    assert "(agent ann, episode 0, step 2)" in told
+    assert main("tests.games.broken_envs:Raises") == 1
+    assert "0 rules passed, 1 broken" in capsys.readouterr().out
+    assert main("tests.games.turns:Turns") == 0
+    assert "lane_wise          passed" in capsys.readouterr().out
+
+
+def test_the_command_refuses_what_cannot_be(capsys):
+    assert main("tests.games.broken_envs:Sond") == 2
+    assert main("tests.games.broken_envs:Sound", skip=("reward",)) == 2
+    assert main("games:parallel_env") == 2  # which needs the name of a game
+    told = capsys.readouterr().err
+    for part in ("did you mean 'Sound'", "did you mean 'rewards'", "parallel_env() missing"):
+        assert part in told
+
+
+def test_the_command_is_one():
+    command = [sys.executable, "-m", "games.conformance", "tests.games.broken_envs:PaysNaN", "--skip", "processes"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 1
