@@ -27,6 +27,7 @@ WRONG = {
     "runs": ["runs/none"],
     "responses": ["runs/none"],
     "games": ["buket_brigade"],
+    "conform": ["no.such.module:game"],
     "parity": ["--only", "nothing of that name"],
     "bench": ["--only", "nothing"],
     "psro": ["--scenario", "rest_trp"],
