@@ -10,6 +10,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from analysis.load import Run
+from analysis.panels import styled
 from metasolvers import alpha_rank, fixation_edges
 
 NODES = 12
@@ -20,6 +21,7 @@ FAINTEST = 1e-4
 """Share below which a profile counts as not played; the bottom of the colour scale."""
 
 
+@styled
 def response_graph(run: Run) -> Figure:
     """The joint profiles alpha-rank plays most, and the deviations that selection favours between them.
 

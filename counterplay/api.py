@@ -36,7 +36,11 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "marl.workers": ("Unit", "Workers", "Here", "Processes"),
     "marl.checkpoint": ("PolicyStore", "save_snapshot", "load_snapshot", "finished_iterations"),
     "analysis.load": ("load_run", "Run", "Iteration"),
-    "analysis.figures": ("draw",),
+    "analysis.runs": ("list_runs", "glance", "Listed"),
+    "analysis.tables": ("columns", "measures", "payoff_table", "meta_strategies", "policies", "learning_curves"),
+    "analysis.figures": ("draw", "payoff_matrices", "meta_strategy", "learning", "convergence"),
+    "analysis.graph": ("response_graph",),
+    "analysis.report": ("write",),
 }
 """Module -> what it offers; everything else may change without notice."""
 

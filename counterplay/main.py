@@ -1,22 +1,53 @@
-"""The `counterplay` command: `counterplay psro --help`."""
+"""The `counterplay` command: a table of names, each a module that does the work."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
+from typing import NamedTuple
 
 from counterplay import __version__
+from experiments.stop import Stop, guarded
+
+
+class Command(NamedTuple):
+    """What comes after `counterplay`."""
+
+    module: str
+    about: str
+    typed: bool = False
+    """The module's `main` has typed parameters, of which tyro makes options, and not a list of arguments."""
+
+    def run(self, name: str, given: list[str]) -> int:
+        """Exit code of the command. Nothing is imported before: torch takes a second."""
+        main = import_module(self.module).main
+        if self.typed:
+            import tyro
+
+            return tyro.cli(main, args=given, prog=f"counterplay {name}")
+        return main(given)
+
 
 COMMANDS = {
-    "psro": ("experiments.psro_bucket_brigade", "PSRO with alpha-rank and PPO on Bucket Brigade"),
-    "figures": ("analysis.figures", "draw the figures of a run again"),
+    "psro": Command("experiments.psro_bucket_brigade", "PSRO with alpha-rank and PPO on Bucket Brigade"),
+    "runs": Command("counterplay.runs", "the runs in a folder, and how far they are"),
+    "show": Command("counterplay.show", "a run on the terminal: what it found, and what to do next"),
+    "report": Command("analysis.report", "a run as one HTML page, to mail or print"),
+    "figures": Command("analysis.figures", "draw the figures of a run again"),
+    "notebook": Command("analysis.notebook", "a run as a Jupyter notebook, executed"),
+    "play": Command("experiments.play", "an episode of a run's policies, to look at"),
+    "responses": Command("experiments.responses", "a run's best responses beside scripted replies", typed=True),
+    "games": Command("counterplay.games", "the games there are, with their parameters and spaces"),
+    "conform": Command("games.conformance.__main__", "whether an environment or a game keeps the rules", typed=True),
+    "parity": Command("games.bucket_brigade.parity", "Bucket Brigade beside its published values", typed=True),
+    "bench": Command("counterplay.bench.__main__", "speeds beside named peers, on one core"),
+    "doctor": Command("counterplay.doctor", "whether this machine has what is needed, and what is missing"),
 }
-"""Name -> module with `main(arguments) -> exit code`, and what it does."""
 
 USAGE = "\n".join(
     [
         "usage: counterplay COMMAND [OPTIONS]",
         "",
-        *(f"  {name:<10}{about}" for name, (_, about) in COMMANDS.items()),
+        *(f"  {name:<11}{command.about}" for name, command in COMMANDS.items()),
         "",
         "counterplay COMMAND --help tells a command's options, counterplay --version the version.",
     ]
@@ -24,20 +55,34 @@ USAGE = "\n".join(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Hand the arguments to the command that comes first; 2 where there is none of that name."""
+    """Hand the arguments to the command that comes first; its exit code, or 2 after a message for wrong input."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    code = 0
+
+    def work(stop: Stop) -> None:
+        nonlocal code
+        code = _run(given)
+        sys.stdout.flush()  # where nobody reads on, that is found out here
+
+    return guarded(work, lambda: "run the same command again") or code
+
+
+def _run(given: list[str]) -> int:
     if given[:1] == ["--version"]:
         print(f"counterplay {__version__}")
         return 0
     if given[:1] in (["-h"], ["--help"]):
         print(USAGE)
         return 0
-    if not given or given[0] not in COMMANDS:
-        wrong = f"no command {given[0]!r}\n" if given else ""
-        print(f"{wrong}{USAGE}", file=sys.stderr)
+    if not given:
+        print(USAGE, file=sys.stderr)
         return 2
-    command: Callable[[Sequence[str]], int] = import_module(COMMANDS[given[0]][0]).main
-    return command(given[1:])
+    name, *rest = given
+    if name not in COMMANDS:
+        from games.spelling import unknown
+
+        raise unknown("command", name, COMMANDS)
+    return COMMANDS[name].run(name, rest)
 
 
 if __name__ == "__main__":

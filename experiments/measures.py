@@ -120,15 +120,3 @@ def count(name: str, number: int, iteration: int) -> dict[str, Any]:
 def find(rows: Rows, name: str) -> dict[str, Any] | None:
     """The last row of a metric, or None."""
     return next((row for row in reversed(rows) if row["metric"] == name), None)
-
-
-def shown(row: dict[str, Any] | None) -> str:
-    """A metric for people: `at least 12.3 ± 0.4`; as many decimals as its standard error is worth."""
-    if row is None:
-        return ""
-    error = row.get("standard_error")
-    prefix = "at least " if row["kind"] == "lower bound" else ""
-    if not error:  # known exactly, or nobody found anything to gain
-        return f"{prefix}{row['value']:g}"
-    decimals = max(0, 1 - math.floor(math.log10(error)))
-    return f"{prefix}{row['value']:.{decimals}f} ± {error:.{decimals}f}"

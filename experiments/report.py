@@ -4,7 +4,8 @@ import shlex
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from experiments.measures import Rows, find, shown
+from analysis.numbers import shown
+from experiments.measures import Rows, find
 from experiments.run import RunFolder, interpreter
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Run folders: `runs/<name>/` holds a run's configuration and all it has finished.
 
-run.json         configuration, versions and git commit; with manifest.json, never changed
+run.json         format, configuration, versions and git commit; with manifest.json, never changed
 policies/        one folder per finished best response: safetensors, JSON and learning curve
 snapshots/       one folder per iteration: payoff table and meta-strategy (npz), policies' names, metrics
 metrics.jsonl    every metric of the snapshots, one JSON object a line; equal for equal configurations
@@ -8,6 +8,9 @@ timing.jsonl     wall-clock seconds and speeds, which never are
 summary.json     what was measured in the end
 events/          TensorBoard's view of metrics.jsonl
 figures/         drawn by `python -m analysis.figures`
+report.html      all of it on one page, by `python -m analysis.report`; notebook.ipynb by `analysis.notebook`
+
+docs/run_folder.md documents every file, and when the format's number is raised.
 """
 
 import fcntl
@@ -22,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from analysis.load import FORMAT, check_format, flat
 from marl.atomic import MANIFEST, BrokenCheckpoint, read_json, sweep, to_json, verify, whole_folder, write_atomic
 
 RUN = "run.json"
@@ -68,7 +72,7 @@ def create(path: Path, config: dict, resume: str) -> RunFolder:
         if free < ROOM:
             raise ValueError(f"{path.parent} has {free / 2**20:.0f} MiB free, a run needs {ROOM / 2**20:.0f} MiB")
         with whole_folder(path) as folder:
-            write_atomic(folder / RUN, to_json({"config": config, **provenance()}))
+            write_atomic(folder / RUN, to_json({"format": FORMAT, "config": config, **provenance()}))
         return RunFolder(path)
     except OSError as error:
         _check_free(path, resume)  # another process may have been faster
@@ -83,12 +87,16 @@ def _check_free(path: Path, resume: str) -> None:
 
 
 def read_settings(path: Path) -> dict:
-    """The configuration a run was started with. Raises BrokenCheckpoint for a folder that is no whole run."""
+    """The configuration a run was started with.
+
+    Raises BrokenCheckpoint for a folder that is no whole run, and ValueError for one of a newer format.
+    """
     if not path.is_dir():
         raise BrokenCheckpoint(f"there is no run at {path}; a new one starts without --resume")
-    verify(path, growing=True)
     settings = read_json(path / RUN)
-    known = isinstance(settings, dict) and all(isinstance(settings.get(part), dict) for part in ("config", "versions"))
+    check_format(settings, path)  # first: what else is in the folder depends on it
+    verify(path, growing=True)
+    known = all(isinstance(settings.get(part), dict) for part in ("config", "versions"))
     if RUN not in read_json(path / MANIFEST) or not known:
         raise BrokenCheckpoint(f"{path / RUN} is not as a run writes it: start a new run elsewhere")
     return settings["config"]
@@ -109,14 +117,6 @@ def resume(path: Path, config: dict, free: tuple[str, ...]) -> RunFolder:
     if differing:
         raise ValueError(f"{path} was started with another configuration: {'; '.join(differing)}")
     return RunFolder(path)
-
-
-def flat(config: dict, prefix: str = "") -> dict[str, Any]:
-    """A nested configuration as {dotted name: value}."""
-    items: dict[str, Any] = {}
-    for name, value in config.items():
-        items |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return items
 
 
 def interpreter() -> str:

@@ -1,9 +1,48 @@
-"""The `counterplay` command hands over to the others."""
+"""The `counterplay` command, as a user meets it."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
-from counterplay import __version__
+import games
+from analysis.load import load_run
+from analysis.tables import payoff_table
+from counterplay import __version__, doctor
 from counterplay.main import COMMANDS, main
+from counterplay.screen import age
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMAND = [sys.executable, "-m", "counterplay.main"]
+WRONG = {
+    "figures": ["runs/none"],
+    "report": ["runs/none"],
+    "notebook": ["runs/none"],
+    "play": ["runs/none"],
+    "show": ["runs/none"],
+    "runs": ["runs/none"],
+    "responses": ["runs/none"],
+    "games": ["buket_brigade"],
+    "conform": ["no.such.module:game"],
+    "parity": ["--only", "nothing of that name"],
+    "bench": ["--only", "nothing"],
+    "psro": ["--scenario", "rest_trp"],
+    "doctor": ["--option"],
+}
+"""Arguments that cannot work, for every command."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a finished run and an interrupted one."""
+    shutil.copytree(ROOT / "tests" / "data" / "run", tmp_path / "finished")
+    shutil.copytree(tmp_path / "finished", tmp_path / "interrupted")
+    (tmp_path / "interrupted" / "summary.json").unlink()
+    return tmp_path
 
 
 def test_it_tells_its_version_and_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
@@ -14,12 +53,22 @@ def test_it_tells_its_version_and_its_commands(capsys: pytest.CaptureFixture[str
     assert all(name in out for name in COMMANDS)
 
 
-@pytest.mark.parametrize("arguments", [[], ["prso"]])
-def test_what_is_no_command_is_answered_with_those_there_are(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments) == 2
+def test_help_imports_next_to_nothing() -> None:
+    code = "import sys; from counterplay.main import main; main(['--help']); print(sorted(sys.modules))"
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert time.perf_counter() - start < 3  # 0.1 s on cores of one's own
+    assert not {f"'{name}'" for name in ("torch", "numpy", "tyro", "rich", "games")} & set(done.stdout.split(", "))
+
+
+def test_without_a_command_it_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
     assert "psro" in capsys.readouterr().err
+
+
+def test_a_misspelt_command_is_answered_with_those_near_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prso"]) == 2
+    assert capsys.readouterr().err.startswith("error: unknown command 'prso'; did you mean 'psro'")
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
@@ -27,4 +76,139 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit) as end:
         main([name, "--help"])
     assert end.value.code == 0
-    assert "usage" in capsys.readouterr().out
+    assert "usage: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_refuses_unknown_options(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([name, "--no-such-option"])
+    assert end.value.code == 2
+    out, err = capsys.readouterr()
+    assert (out, "Traceback" in err) == ("", False)
+    assert err
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_refuses_what_cannot_work_without_a_traceback(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main([name, *WRONG[name]])
+    except SystemExit as end:
+        code = end.code
+    assert code == 2
+    out, err = capsys.readouterr()
+    assert (out, "Traceback" in err) == ("", False)
+    assert "error: " in err
+
+
+def test_runs_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", str(folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = {line.split()[0]: line for line in lines if line.startswith(("finished", "interrupted"))}
+    assert "finished" in rows["finished"].split()[1]
+    assert "interrupted" in rows["interrupted"].split()[1]
+    assert all("2 of 2" in row and "±" in row and "ago" in row for row in rows.values())
+    assert "counterplay show" in lines[-1]
+
+
+def test_an_empty_folder_says_how_to_fill_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", str(tmp_path)]) == 0
+    assert "counterplay psro" in capsys.readouterr().out
+
+
+def test_a_run_is_shown_with_what_to_do_next(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(folder / "finished")]) == 0
+    out = capsys.readouterr().out
+    likeliest = "-".join(map(str, payoff_table(load_run(folder / "finished").iterations[-1])["profile"][0]))
+    for words in ("scenario rest_trap", "torch ", "commit ", "lower bound", "±", likeliest, "--resume --iterations 6"):
+        assert words in out
+    assert main(["show", str(folder / "interrupted")]) == 0
+    out = capsys.readouterr().out
+    assert f"counterplay psro --run-dir {folder / 'interrupted'} --resume\n" in out
+
+
+def test_a_damaged_run_is_not_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    curve = folder / "finished" / "policies" / "train-1-0" / "curve.json"
+    curve.write_text("[]")
+    assert main(["show", str(folder / "finished")]) == 2
+    assert "curve.json is not as the run wrote it; restore it" in capsys.readouterr().err
+    assert main(["runs", str(folder)]) == 0
+    assert "damaged" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", games.GAMES)
+def test_every_game_is_listed_and_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["games"]) == 0
+    assert name in capsys.readouterr().out
+    assert main(["games", name]) == 0
+    out = capsys.readouterr().out
+    game = games.make(name)
+    for words in (*game.agents, str(game.action_spaces[0]), games.env_id(name), "a start"):
+        assert words in out
+
+
+def test_published_values_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["parity", "--only", "random easy", "--episodes", "200"]) == 0
+    assert "values, 0 beyond" in capsys.readouterr().out
+
+
+def test_the_doctor_finds_everything_needed_here(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    for words in ("python", "torch", "CUDA devices", "processors", "disk", "runs/", "meta-solver", *games.GAMES):
+        assert words in out
+    assert "BROKEN" not in out
+
+
+def test_the_doctor_names_what_is_broken_and_how_to_mend_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs = ["numpy>=99", "no-such-package>=1", "no-such-extra>=1; extra == 'pictures'"]
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: needs)
+    monkeypatch.setitem(games.GAMES, "broken", lambda: 1 / 0)
+    monkeypatch.setattr(doctor, "CHECKS", (doctor.check_packages, doctor.check_games))
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    for words in ("numpy>=99", "missing (needs >=1)", "counterplay[pictures]", "ZeroDivisionError", "3 broken"):
+        assert words in out
+
+
+def test_a_full_disk_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
+    disk, runs = doctor.check_disk()
+    assert (disk.ok, runs.ok) == (False, True)
+    assert "--run-dir" in disk.advice
+
+
+def test_a_reader_who_leaves_ends_it_quietly(folder: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "show", str(folder / "finished")],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait() == 128 + signal.SIGPIPE
+
+
+def test_it_can_be_interrupted() -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "parity"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert "published" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert (process.returncode, err) == (128 + signal.SIGINT, "stopped by SIGINT: run the same command again\n")
+
+
+def test_ages_have_a_unit_that_fits() -> None:
+    now = time.time()
+    assert [age(now - seconds) for seconds in (5, 600, 7300, 400_000)] == ["5 s", "10 min", "2 h", "5 d"]

@@ -7,7 +7,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each; before NumPy and
 import json
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -33,15 +33,16 @@ class Bench:
     """Also write the table, with the machine and its load, to this file."""
 
 
-def main() -> None:
-    config = tyro.cli(Bench, description=Bench.__doc__)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; 0, or 2 after a message for parts or files that cannot be."""
+    config = tyro.cli(Bench, prog="counterplay bench", args=arguments, description=Bench.__doc__)
     for part in config.only:
         if part not in PARTS:
             print(f"error: {unknown('part of the benchmark', part, PARTS)}", file=sys.stderr)
-            raise SystemExit(2)
+            return 2
     if not config.only or (config.json and not config.json.absolute().parent.is_dir()):
         print(f"error: --only needs a part, and --json a file in a folder that exists; got {config}", file=sys.stderr)
-        raise SystemExit(2)
+        return 2
     load = os.getloadavg()
     rows = []
     for part in config.only:
@@ -54,6 +55,7 @@ def main() -> None:
     console.print(" ".join(f"{name}={value}" for name, value in machine.items()), soft_wrap=True, highlight=False)
     if config.json:
         config.json.write_text(json.dumps({"machine": machine, "rows": [row._asdict() for row in rows]}, indent=1))
+    return 0
 
 
 def _table(rows: list[Row]) -> Table:
@@ -80,4 +82,4 @@ def _number(value: float) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Figures are drawn from a run folder alone."""
+"""Figures are functions of a run, drawn from its folder alone."""
 
 import subprocess
 import sys
@@ -6,61 +6,111 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from analysis.figures import draw, main
-from analysis.load import load_run
+from analysis.figures import FIGURES, main
+from analysis.load import Run, load_run
 from tests.analysis.handmade import write_run
 
 ROOT = Path(__file__).resolve().parents[2]
+SMALLEST_PRINT = 4.5  # points
 
 
-@pytest.mark.parametrize(("players", "iterations"), [(2, 2), (4, 1)])
-def test_every_figure_is_drawn_at_print_size(tmp_path: Path, players: int, iterations: int) -> None:
-    files = draw(write_run(tmp_path / "run", players, iterations))
-    assert {file.stem for file in files} == {
-        "payoffs",
-        "meta_strategy",
-        "response_graph",
-        "learning_curves",
-        "convergence",
-    }
+def laid_out(figure: Figure) -> Figure:
+    """The figure with everything in its place, at 72 dots an inch."""
+    figure.set_dpi(72)
+    FigureCanvasAgg(figure).draw()
+    return figure
+
+
+@pytest.mark.parametrize(
+    ("players", "iterations", "offset"), [(2, 0, 0), (2, 5, 1300), (2, 9, 0), (3, 6, -200), (4, 4, 1300), (4, 9, 1300)]
+)
+@pytest.mark.parametrize("name", ["payoffs", "meta_strategy"])
+def test_text_stays_within_its_cell_and_can_be_read(
+    tmp_path: Path, name: str, players: int, iterations: int, offset: float
+) -> None:
+    run = load_run(write_run(tmp_path / "run", players, iterations, offset=offset))
+    figure = laid_out(FIGURES[name][0](run))
+    for axis in figure.axes[:players]:
+        cells = max(axis.images[0].get_array().shape)
+        room = axis.get_window_extent()
+        assert axis.texts
+        for text in axis.texts:
+            box = text.get_window_extent()
+            assert text.get_size() >= SMALLEST_PRINT
+            assert box.width <= room.width / cells
+            assert box.height <= room.height / cells
+
+
+def test_standard_errors_that_do_not_fit_are_told_in_the_title(tmp_path: Path) -> None:
+    run = load_run(write_run(tmp_path / "run", players=4, iterations=9))
+    figure = FIGURES["payoffs"][0](run)
+    assert all("standard errors 3.2 to 3.2" in axis.get_title() for axis in figure.axes[:4])
+
+
+def test_gains_and_losses_get_colours_that_part_at_zero(tmp_path: Path) -> None:
+    signed, positive = (
+        FIGURES["payoffs"][0](load_run(write_run(tmp_path / str(offset), 2, 2, offset=offset))).axes[0].images[0]
+        for offset in (0, 1300)
+    )
+    assert (signed.get_cmap().name, positive.get_cmap().name) == ("PuOr", "cividis")
+    assert signed.norm(0) == pytest.approx(0.5)
+
+
+def test_intervals_are_drawn_for_all_that_has_errors(stored: Run) -> None:
+    left, right = FIGURES["convergence"][0](stored).axes
+    assert [len(container.get_children()) > 1 for axis in (left, right) for container in axis.containers] == [True] * 3
+    gap = stored.series("team_return")[-1]
+    (_, caps, _) = right.containers[0]
+    low, high = (cap.get_ydata()[-1] for cap in caps)
+    assert (low, high) == pytest.approx(
+        (gap["value"] - 1.96 * gap["standard_error"], gap["value"] + 1.96 * gap["standard_error"])
+    )
+
+
+def test_learning_curves_say_that_they_have_no_interval(stored: Run) -> None:
+    function, caption = FIGURES["learning_curves"]
+    figure = function(stored)
+    assert "no interval" in figure.get_suptitle()
+    assert "No interval" in caption
+    assert [len(axis.lines) for axis in figure.axes] == [2] * 4
+
+
+def test_a_run_that_only_started_has_no_learning_curves(tmp_path: Path) -> None:
+    run = load_run(write_run(tmp_path / "run", players=3, iterations=0))
+    assert [name for name, (function, _) in FIGURES.items() if function(run) is None] == ["learning_curves"]
+
+
+def test_the_command_draws_at_print_size_without_the_code_that_trained(copy: Path) -> None:
+    code = (
+        f"import sys; from analysis.figures import main; assert main([{str(copy)!r}]) == 0; "
+        "assert not {'torch', 'marl', 'games'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    files = [Path(line) for line in done.stdout.splitlines()]
+    assert files == [copy / "figures" / f"{name}.png" for name in FIGURES]
     for file in files:
         pixels = imread(file)
         assert pixels.shape[1] >= 1500  # 5 inches at 300 dots
         assert np.ptp(pixels) > 0.5
 
 
-def test_a_run_that_only_started_has_no_learning_curves(tmp_path: Path) -> None:
-    files = draw(write_run(tmp_path / "run", players=3, iterations=0))
-    assert "learning_curves" not in {file.stem for file in files}
-    assert len(files) == 4
-
-
-def test_the_command_draws_again_without_the_code_that_trained(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", players=2, iterations=1)
-    code = (
-        f"import sys; from analysis.figures import main; assert main([{str(run)!r}]) == 0; "
-        "assert not {'torch', 'marl', 'games'} & set(sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count(".png") == 5
-
-
-def test_what_is_no_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_run_is_told(tmp_path: Path, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path)]) == 2
     assert "is no run folder" in capsys.readouterr().err
-    run = write_run(tmp_path / "run", players=2, iterations=1)
-    table = run / "snapshots" / "0001" / "payoffs.npz"
+    table = copy / "snapshots" / "0001" / "payoffs.npz"
     table.write_bytes(table.read_bytes()[: table.stat().st_size // 2])
     with pytest.raises(ValueError, match="damaged"):
-        load_run(run)
+        load_run(copy)
 
 
 def test_pickled_arrays_are_never_loaded(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", players=2, iterations=0)
-    arrays = {"mean": np.array([object()]), "standard_error": np.zeros(1), "sigma": np.ones(1)}
-    np.savez(run / "snapshots" / "0000" / "payoffs.npz", **arrays)
+    objects = dict.fromkeys(("mean", "standard_error", "episodes", "sigma"), np.array([object()]))
+    np.savez(run / "snapshots" / "0000" / "payoffs.npz", **objects)
     with pytest.raises(ValueError, match="damaged"):
         load_run(run)

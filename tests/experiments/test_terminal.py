@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from experiments.measures import shown
+from analysis.numbers import shown
 from experiments.terminal import Forecast, LiveTable, clock
 
 

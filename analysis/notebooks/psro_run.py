@@ -1,0 +1,88 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # A run of PSRO
+#
+# What a run folder holds, in pictures: the payoffs of the policies found, the meta-strategy over the iterations,
+# alpha-rank's response graph, and the learning curves of the best responses. `counterplay notebook runs/NAME` executes
+# it on a run; in Jupyter, name the run below, or in COUNTERPLAY_RUN.
+
+# %%
+# %matplotlib inline
+import os
+from pathlib import Path
+
+from analysis import figures
+from analysis.load import load_run
+from analysis.numbers import share, shown
+from analysis.tables import MEASURES, measures, payoff_table
+
+# %% tags=["parameters"]
+run_folder = os.environ.get("COUNTERPLAY_RUN", "runs/rest_trap-0")
+
+# %%
+run = load_run(Path(run_folder))
+print(f"{run.path.name}: {run.players} players, {len(run.iterations) - 1} of {run.asked} iterations")
+for metric, row in measures(run)[-1].items():
+    print(f"{MEASURES[metric]:30} {shown(row):24} {row['kind']}")
+
+# %% [markdown]
+# ## Convergence
+#
+# A gap is the sum over players of what each gains by its best deviation from the meta-strategy. In the whole game only
+# a lower bound is known: from best responses that were trained for it. Bars are 95 % intervals.
+
+# %%
+figures.convergence(run)
+
+# %% [markdown]
+# ## Payoffs
+#
+# Mean return ± standard error of each player's policy (row). With more than two players, a column holds the profiles in
+# which all others play the policy of that index.
+
+# %%
+figures.payoff_matrices(run)
+
+# %% [markdown]
+# The profiles that the meta-strategy plays most:
+
+# %%
+table = payoff_table(run.iterations[-1])
+for profile, probability, mean, error in list(
+    zip(table["profile"], table["probability"], table["mean"], table["standard_error"], strict=True)
+)[:5]:
+    returns = ", ".join(f"{value:.1f} ± {width:.1f}" for value, width in zip(mean, error, strict=True))
+    print("-".join(map(str, profile)), f"{share(probability):>8}:", returns)
+
+# %% [markdown]
+# ## Meta-strategy
+#
+# Each player's marginal, iteration by iteration.
+
+# %%
+figures.meta_strategy(run)
+
+# %% [markdown]
+# ## Response graph
+#
+# Joint profiles by their share of alpha-rank's stationary distribution, and the deviations that selection favours.
+
+# %%
+figures.response_graph(run)
+
+# %% [markdown]
+# ## Learning
+#
+# Return per episode of each best response in training. Learners report means alone, so there are no intervals.
+
+# %%
+figures.learning(run)

@@ -1,0 +1,239 @@
+"""A run on one page to mail to a colleague: `python -m analysis.report runs/<name>` writes its report.html.
+
+The page needs nothing but itself: figures and style are in it, no script, nothing is fetched.
+"""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.figures import FIGURES, picture
+from analysis.files import write_whole
+from analysis.load import Iteration, Run, flat, load_run
+from analysis.markup import Html, element, folded, image, page, table
+from analysis.numbers import interval, rounded, share, shown
+from analysis.tables import MEASURES, learning_curves, measures, meta_strategies, payoff_table, policies
+
+STYLE = Path(__file__).with_name("report.css")
+SECTIONS = {
+    "results": "Results",
+    "iterations": "Iterations",
+    "figures": "Figures",
+    "meta-strategy": "Meta-strategy",
+    "payoffs": "Payoffs",
+    "learning": "Best responses",
+    "reproduce": "Reproduce",
+    "configuration": "Configuration",
+}
+FEW_ROWS = 20
+"""Longer tables are folded."""
+MOST_PROFILES = 1000
+LEAST_SHARE = 1e-3
+"""Profiles below it are left out of the meta-strategy's support."""
+LINE = 88
+"""Characters of a line of the command."""
+COMMAND = "python -m experiments.psro_bucket_brigade"
+
+
+def write(path: Path) -> Path:
+    """Write report.html into the run folder at `path`; the same bytes for the same folder.
+
+    Raises ValueError for a folder that is no run, or has nothing to report yet.
+    """
+    file = path / "report.html"
+    write_whole(file, html(load_run(path)))
+    return file
+
+
+def html(run: Run) -> bytes:
+    """The page."""
+    name = run.path.resolve().name
+    bodies = (_results, _iterations, _figures, _meta_strategy, _payoffs, _learning, _reproduce, _configuration)
+    parts: list[str] = [element("h1", f"PSRO run {name}"), element("p", _lead(run), class_="lead"), _links()]
+    for (anchor, title), body in zip(SECTIONS.items(), bodies, strict=True):
+        parts += [element("h2", title, id=anchor), *body(run)]
+    return page(f"PSRO run {name}", STYLE.read_text(), *parts)
+
+
+def _lead(run: Run) -> str:
+    about = {name: run.config[name] for name in ("scenario", "meta_solver", "reward", "seed") if name in run.config}
+    described = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in about.items())
+    return f"{run.players} players; {described}; {len(run.iterations) - 1} of {run.asked} iterations"
+
+
+def _links() -> Html:
+    return element("nav", *(element("a", title, href=f"#{anchor}") for anchor, title in SECTIONS.items()))
+
+
+def _results(run: Run) -> Iterator[str]:
+    found = measures(run)
+    if run.asked > len(found) - 1:
+        text = "The run has not got as far as it was asked to: these are the numbers of its last finished iteration."
+        yield element("p", text, class_="note")
+    last = [(label, found[-1][metric]) for metric, label in MEASURES.items() if metric in found[-1]]
+    rows = [(label, shown(row), _interval(row), row["kind"], row.get("unit", "")) for label, row in last]
+    yield table(("measure", "value ± standard error", "95 % interval", "kind", "unit"), rows)
+    yield element(
+        "p",
+        "Gaps are coarse correlated equilibrium gaps: the sum over players of what each gains by the best deviation "
+        "from the meta-strategy, scored on fresh episodes. In the whole game they are lower bounds, as better "
+        "deviations may exist than those that were trained. Where nothing is to be gained, estimates may be negative.",
+    )
+
+
+def _interval(row: dict[str, Any]) -> str:
+    return interval(row["value"], row.get("standard_error", 0))
+
+
+def _iterations(run: Run) -> Iterator[str]:
+    found = measures(run)
+    metrics = [metric for metric in MEASURES if any(metric in rows for rows in found)]
+    rows = [(str(i), *(shown(rows.get(metric)) for metric in metrics)) for i, rows in enumerate(found)]
+    yield table(
+        ("iteration", *(MEASURES[metric] for metric in metrics)),
+        rows,
+        "Of each iteration’s meta-strategy; values ± standard error. Iteration 0 holds the initial policies alone.",
+    )
+
+
+def _figures(run: Run) -> Iterator[str]:
+    for name, (function, caption) in FIGURES.items():
+        drawn = function(run)
+        if drawn is not None:
+            shape = image(picture(drawn, "svg"), "svg+xml", name.replace("_", " "))
+            yield element("figure", shape, element("figcaption", caption))
+
+
+def _meta_strategy(run: Run) -> Iterator[str]:
+    played = payoff_table(run.iterations[-1])
+    support = int((played["probability"] >= LEAST_SHARE).sum())
+    rest = 1 - played["probability"][:support].sum()
+    caption = f"Joint profiles of the last meta-strategy with a probability of at least {share(LEAST_SHARE)}"
+    rows = list(_profiles(run.iterations[-1], support))
+    tail = f"; the {len(played['probability']) - support} others share {share(rest)}." if rest > 1e-12 else "."
+    shown_rows = table(_profile_headers(run.players), rows, caption + tail)
+    yield folded(f"{support} joint profiles of the last meta-strategy", shown_rows, support > FEW_ROWS)
+    shares = meta_strategies(run)
+    columns = policies(run)
+    lines = zip(columns["player"], columns["policy"], columns["unit"], strict=True)
+    marginals = [
+        (f"player {player}", str(index), unit, *("" if np.isnan(p) else share(p) for p in shares[player][index]))
+        for player, index, unit in lines
+    ]
+    headers = ("", "policy", "made by", *(f"iteration {i}" for i in range(len(run.iterations))))
+    yield folded("Every player’s marginal, iteration by iteration", table(headers, marginals))
+
+
+def _payoffs(run: Run) -> Iterator[str]:
+    last = run.iterations[-1]
+    count = min(last.sigma.size, MOST_PROFILES)
+    caption = "Mean return per episode ± standard error of each player, in every joint profile, likeliest first."
+    if count < last.sigma.size:
+        caption += f" The first {count:,} of {last.sigma.size:,}: all are in snapshots/*/payoffs.npz."
+    shown_table = table(_profile_headers(run.players), _profiles(last, count), caption)
+    yield folded(f"{count:,} joint profiles", shown_table, count > FEW_ROWS)
+
+
+def _profile_headers(players: int) -> tuple[str, ...]:
+    return ("profile", "probability", "episodes", *(f"player {player}" for player in range(players)))
+
+
+def _profiles(iteration: Iteration, count: int) -> Iterator[tuple[str, ...]]:
+    for profile, probability, episodes, mean, error in zip(*payoff_table(iteration).values(), strict=True):
+        if count == 0:
+            return
+        count -= 1
+        returns = (" ± ".join(rounded(*pair)) for pair in zip(mean, error, strict=True))
+        yield ("-".join(map(str, profile)), share(probability), f"{episodes:,}", *returns)
+
+
+def _learning(run: Run) -> Iterator[str]:
+    rows = [
+        (
+            f"player {curve.player}",
+            str(curve.iteration),
+            f"{curve.steps[-1]:,}",
+            f"{curve.value[0]:.4g}",
+            f"{curve.value[-1]:.4g}",
+        )
+        for curve in learning_curves(run)
+    ]
+    if not rows:
+        yield element("p", "No best response is trained yet.")
+        return
+    headers = ("", "iteration", "environment steps", "first mean return", "last mean return")
+    caption = "What the learners report of their own training episodes; no errors are known of these means."
+    yield folded(f"{len(rows)} best responses", table(headers, rows, caption), len(rows) > FEW_ROWS)
+
+
+def _reproduce(run: Run) -> Iterator[str]:
+    settings = run.settings
+    git, versions, machine = (settings.get(part, {}) for part in ("git", "versions", "machine"))
+    commit = git.get("commit", "")
+    lines = [f"git checkout {commit}"] if commit else []
+    lines += ["pip install --constraint constraints.txt --editable .", command(run.config)]
+    yield element("pre", element("code", "\n".join(lines)))
+    if git.get("changed_files"):
+        text = f"The run was started with {git['changed_files']} files changed since that commit."
+        yield element("p", text, class_="note")
+    yield element("p", "Equal configurations and versions give equal runs, bit for bit on one kind of CPU.")
+    facts = {"run format": settings.get("format", 1), "commit": commit or "not known"} | versions | machine
+    yield table(("", "the run was started with"), [(str(name), str(value)) for name, value in facts.items()])
+    timing = [(str(row["iteration"]), *_seconds(row)) for row in run.timing]
+    if timing:
+        headers = ("iteration", "finished (UTC)", "seconds of training", "seconds of play", "learner steps per second")
+        yield table(headers, timing, "Wall-clock times; seconds add up over the iterations of one process.")
+
+
+def _seconds(row: dict[str, Any]) -> tuple[str, ...]:
+    speed = f"{row.get('steps_per_second', 0):,.0f}"
+    return (
+        str(row.get("finished", ""))[:19],
+        *(f"{row.get(f'{kind}_seconds', 0):,.1f}" for kind in ("steps", "profiles")),
+        speed,
+    )
+
+
+def command(config: dict[str, Any]) -> str:
+    """The command that starts a run of this configuration, over several lines."""
+    lines = [COMMAND]
+    for name, value in flat(config).items():
+        if value is not None:
+            option = _option(name.replace("_", "-"), value)
+            if len(lines[-1]) + len(option) > LINE:
+                lines.append("   ")
+            lines[-1] += f" {option}"
+    return " \\\n".join(lines)
+
+
+def _option(name: str, value: Any) -> str:
+    group, dot, last = name.rpartition(".")
+    if isinstance(value, bool):
+        return f"--{group}{dot}{'' if value else 'no-'}{last}"
+    return shlex.join([f"--{name}", *map(str, value if isinstance(value, list) else [value])])
+
+
+def _configuration(run: Run) -> Iterator[str]:
+    rows = [(name, "" if value is None else str(value)) for name, value in flat(run.config).items()]
+    yield folded(f"{len(rows)} settings", table(("setting", "value"), rows), len(rows) > FEW_ROWS)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; 0, or 2 after a message where there is nothing to report."""
+    parser = argparse.ArgumentParser(prog="counterplay report", description="Write a run's report.html again.")
+    parser.add_argument("run", type=Path, help="run folder, e.g. runs/rest_trap-0")
+    try:
+        print(write(parser.parse_args(arguments).run))
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""Which runs a folder holds, and how far they are."""
+
+import fcntl
+import json
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from analysis.files import check_manifest
+from analysis.load import iteration_folders, load_run, read_settings
+
+State = Literal["finished", "interrupted", "running", "damaged"]
+
+
+class Listed(NamedTuple):
+    """A run at a glance."""
+
+    path: Path
+    state: State
+    iterations: int | None  # finished ones, not counting the initial policies'; None before those are evaluated
+    asked: int | None
+    gap: dict[str, Any] | None  # last row of the gap in the whole game, or among the policies found
+    team_return: dict[str, Any] | None
+    changed: float  # when a file of it was last written, in seconds since 1970
+    problem: str = ""  # what is damaged
+
+
+def list_runs(folder: Path) -> list[Listed]:
+    """Every run in a folder, the one written to last first. Raises ValueError where there is no such folder."""
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder}: `counterplay psro` makes runs/, or name another")
+    found = [glance(file.parent) for file in folder.glob("*/run.json")]
+    return sorted(found, key=lambda run: (-run.changed, run.path))
+
+
+def glance(path: Path) -> Listed:
+    """One run; a folder that is no whole run is damaged, and the problem is told."""
+    changed = max(file.stat().st_mtime for file in (path, *path.glob("*.json*")))
+    try:
+        check_run(path)
+        settings, folders, now = read_settings(path), iteration_folders(path), state(path)
+        run = load_run(path) if folders else None
+    except ValueError as error:
+        return Listed(path, "damaged", None, None, None, None, changed, str(error))
+    gaps = run.series("full_gap") or run.series("restricted_gap") if run else []
+    returns = run.series("team_return") if run else []
+    return Listed(
+        path,
+        now,
+        len(folders) - 1 if folders else None,
+        run.asked if run else settings["config"].get("iterations"),
+        gaps[-1] if gaps else None,
+        returns[-1] if returns else None,
+        changed,
+    )
+
+
+def state(path: Path) -> State:
+    """Of an undamaged run: running while a process holds its lock, finished once its last iteration is summed up.
+
+    Raises ValueError for a summary that is none.
+    """
+    if is_locked(path):
+        return "running"
+    try:
+        last = json.loads((path / "summary.json").read_bytes())["iteration"]
+    except FileNotFoundError:
+        return "interrupted"
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path / 'summary.json'} is not as the run wrote it ({error})") from error
+    return "finished" if last == len(iteration_folders(path)) - 1 else "interrupted"
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process is writing to the run."""
+    try:
+        with open(path / ".lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:  # copied without it
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def check_run(path: Path) -> None:
+    """Compare every file that has a sha256 with it. Raises ValueError that names the first that differs."""
+    parts = (folder for part in ("policies", "snapshots", "gap") for folder in sorted((path / part).glob("[!.]*")))
+    for folder in (path, *parts):
+        check_manifest(folder)

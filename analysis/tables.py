@@ -1,0 +1,97 @@
+"""Run folders as tables: dicts of columns of equal length, NumPy arrays where every entry is a number.
+
+`pandas.DataFrame(columns(run.metrics))` is a data frame, for those who have pandas.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from analysis.load import Iteration, Rows, Run
+
+MEASURES = {
+    "policies_per_player": "policies per player",
+    "profiles": "profiles of policies",
+    "restricted_gap": "gap among the policies found",
+    "full_gap": "gap in the whole game",
+    "team_return": "team return per episode",
+    "team_return_per_night": "team return per night",
+    "nights": "nights per episode",
+}
+"""What is measured of a whole iteration: metric -> what it is called."""
+
+
+class Curve(NamedTuple):
+    """One best response's return while it learned, as its learner reported it."""
+
+    player: int
+    iteration: int
+    steps: np.ndarray  # [U] environment steps
+    value: np.ndarray  # [U] mean return per episode
+
+
+def columns(rows: Rows) -> dict[str, list[Any]]:
+    """Rows as columns, in the order in which their names first appear; None where a row has no such entry."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def measures(run: Run) -> list[dict[str, dict[str, Any]]]:
+    """Per iteration, the row of each of MEASURES that was taken; the last one where it was taken again.
+
+    The gap in the whole game stands with the meta-strategy it is of, not with the best responses that found it.
+    """
+    found: list[dict[str, dict[str, Any]]] = [{} for _ in run.iterations]
+    for row in run.metrics:
+        if row["metric"] in MEASURES and row["iteration"] < len(found):
+            found[row["iteration"]][row["metric"]] = row
+    return found
+
+
+def payoff_table(iteration: Iteration) -> dict[str, np.ndarray]:
+    """The joint profiles of an iteration, likeliest first; K profiles of N players.
+
+    profile [K, N] policy indices; probability [K] under the meta-strategy; episodes [K]; mean and standard_error
+    [K, N], returns per episode.
+    """
+    players = iteration.sigma.ndim
+    order = np.argsort(-iteration.sigma.ravel(), kind="stable")
+    return {
+        "profile": np.stack(np.unravel_index(order, iteration.sigma.shape), axis=1),
+        "probability": iteration.sigma.ravel()[order],
+        "episodes": iteration.episodes.ravel()[order],
+        "mean": iteration.mean.reshape(players, -1).T[order],
+        "standard_error": iteration.standard_error.reshape(players, -1).T[order],
+    }
+
+
+def meta_strategies(run: Run) -> list[np.ndarray]:
+    """Per player [k_i, iterations]: its marginal of each meta-strategy; nan where a policy was not there yet."""
+    tables = [np.full((size, len(run.iterations)), np.nan) for size in run.iterations[-1].sigma.shape]
+    for column, iteration in enumerate(run.iterations):
+        for player, table in enumerate(tables):
+            others = tuple(axis for axis in range(run.players) if axis != player)
+            table[: iteration.sigma.shape[player], column] = iteration.sigma.sum(axis=others)
+    return tables
+
+
+def policies(run: Run) -> dict[str, list[Any]]:
+    """Every player's policies: player, index, the unit of work that made it, and its share of the meta-strategy."""
+    final = [table[:, -1] for table in meta_strategies(run)]
+    rows = [
+        {"player": player, "policy": index, "unit": unit, "share": float(final[player][index])}
+        for player, units in enumerate(run.iterations[-1].policies)
+        for index, unit in enumerate(units)
+    ]
+    return columns(rows)
+
+
+def learning_curves(run: Run) -> list[Curve]:
+    """Every best response's curve, by player and iteration. Learners report means alone: there are no errors."""
+    grouped: dict[tuple[int, int], Rows] = {}
+    for row in run.series("learner/return"):
+        grouped.setdefault((row["player"], row["iteration"]), []).append(row)
+    return [
+        Curve(*key, np.array([row["step"] for row in rows]), np.array([row["value"] for row in rows]))
+        for key, rows in sorted(grouped.items())
+    ]

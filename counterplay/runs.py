@@ -1,0 +1,40 @@
+"""The runs in a folder: `counterplay runs`."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis.numbers import shown
+from analysis.runs import Listed, list_runs
+from counterplay.screen import Screen, age, bare_table
+
+HEADERS = ("run", "state", "iterations", "gap", "team return", "written", "")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """List the runs. Raises ValueError where there is no such folder."""
+    parser = argparse.ArgumentParser(prog="counterplay runs", description="The runs in a folder, the newest first.")
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("runs"), help="where runs are (default: runs)")
+    folder = parser.parse_args(arguments).folder
+    found = list_runs(folder)
+    screen = Screen()
+    if not found:
+        screen.print(f"no runs in {folder}: `counterplay psro` makes one")
+        return 0
+    screen.print(bare_table(HEADERS, [_row(run) for run in found]))
+    screen.print("gap: of the last meta-strategy that was asked for it; a lower bound is of the whole game")
+    screen.print(f"next: counterplay show {found[0].path}")
+    return 0
+
+
+def _row(run: Listed) -> tuple[str, ...]:
+    done = "" if run.iterations is None else f"{run.iterations} of {run.asked}"
+    return (
+        run.path.name,
+        run.state,
+        done,
+        shown(run.gap),
+        shown(run.team_return),
+        f"{age(run.changed)} ago",
+        run.problem,
+    )
