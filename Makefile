@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN = $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install psro test check lint slow gpu papers bench notebook api clean
+.PHONY: help install psro test check lint slow gpu papers bench report notebook doctor api clean
 
 help:
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -43,12 +43,17 @@ papers: install ## reproduce published results
 bench: install ## speed, as ratios against named peers in the same run
 	$(RUN) -m counterplay.bench --json docs/bench.json
 
-notebook: install ## the notebook of a run, executed, as build/psro_run.ipynb (RUN=runs/rest_trap-0)
-	mkdir -p build
-	$(RUN) -m jupytext --to ipynb --execute --set-kernel python3 --output build/psro_run.ipynb analysis/notebooks/psro_run.py
+report: install ## a finished run as one HTML page (ARGS="runs/rest_trap-0")
+	$(RUN) -m counterplay.main report $(ARGS)
+
+notebook: install ## a finished run as an executed notebook (ARGS="runs/rest_trap-0")
+	$(RUN) -m counterplay.main notebook $(ARGS)
+
+doctor: install ## whether this machine has what is needed
+	$(RUN) -m counterplay.main doctor
 
 api: install ## write docs/api.md, the list of the public interface
 	$(RUN) -m counterplay.api > docs/api.md
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) build .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache

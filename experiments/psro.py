@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from analysis.figures import draw
+from analysis.report import write
 from experiments.measures import Rows, gap_rows, learning_rows, measure
 from experiments.report import cells, report
 from experiments.run import RunFolder, changed_versions, to_lines
@@ -50,6 +51,8 @@ def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
         failpoint("run finished")
         show.working("drawing figures")
         figures = draw(run.path)
+        show.working("writing the report")
+        write(run.path)
     print("\n".join(report(run, plan.config, rows, len(figures))))
 
 

@@ -49,9 +49,10 @@ def report(run: RunFolder, config: "Config", rows: Rows, figures: int) -> list[s
         *(f"  {name:<30}{shown(row):<24}{row['kind']}" for name, row in known.items()),
         *([] if bound else ["  the gap in the whole game was not measured: --gap-steps was 0"]),
         f"in {run.path}:",
-        f"  run.json, metrics.jsonl, summary.json, policies, snapshots, {figures} figures",
+        f"  report.html, {figures} figures, run.json, metrics.jsonl, summary.json, policies, snapshots",
         "next:",
         f"  {config.resume_command(last + 4)}",
+        f"  {interpreter()} -m counterplay.main show {folder}",
         *([] if config.smoke else [f"  {interpreter()} -m experiments.responses {folder}"]),
         *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),
     ]

@@ -228,6 +228,13 @@ def water(canvas: Canvas, start: tuple[float, float], end: tuple[float, float], 
         canvas.disc(x, y, (0.08 + 0.09 * float(share)) * size, WATER)
 
 
+def meter(canvas: Canvas, x: float, y: float, width: float, share: float) -> None:
+    """How far a fire is put out: a bar around (x, y), as full of water as `share` says."""
+    left, height = x - width / 2, max(3.0, 0.1 * width)
+    canvas.box(left, y - height / 2, left + width, y + height / 2, INK)
+    canvas.box(left, y - height / 2, left + width * min(share, 1.0), y + height / 2, WATER)
+
+
 def well(canvas: Canvas, x: float, y: float, size: float) -> None:
     """Where the water comes from."""
     canvas.disc(x, y + 0.2 * size, 0.5 * size, (0, 0, 0, 70), squash=0.55)

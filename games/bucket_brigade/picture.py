@@ -37,11 +37,19 @@ class Lane(NamedTuple):
     modes: list[int]
     signals: list[int]
     rewards: list[float]
+    meters: list[float]  # empty where fires are put out at once
+    announced: list[int]  # empty where nights have one round
+    second: int  # 1 once the bits of a night are announced
 
 
 def frame(game: BucketBrigade, state: State, lane: int = 0) -> np.ndarray:
     """[640, 960, 3] uint8 picture of one lane, equal for equal states."""
-    seen = Lane(*(getattr(state, name)[lane].tolist() for name in Lane._fields))
+    seen = Lane(
+        *(getattr(state, name)[lane].tolist() for name in Lane._fields[:6]),
+        meters=[] if state.meters is None else state.meters[lane].tolist(),
+        announced=[] if state.rounds is None else state.rounds.announced[lane].tolist(),
+        second=0 if state.rounds is None else int(state.rounds.second[lane]),
+    )
     canvas = Canvas(WIDTH, HEIGHT, _night_sky(len(seen.houses)).copy())
     _moon(canvas, seen.night)
     _ring(canvas, game, seen)
@@ -104,6 +112,8 @@ def _ring(canvas: Canvas, game: BucketBrigade, seen: Lane) -> None:
         colour = seat_colour(house % game.N)
         canvas.disc(x, y + 0.46 * size, 0.5 * size, colour, squash=0.16)
         icons.HOUSES[seen.houses[house]](canvas, x, y, size, colour)
+        if seen.meters and seen.houses[house] == BURNING:
+            icons.meter(canvas, x, y + 0.56 * size, 0.8 * size, seen.meters[house])
     for house in range(0, houses, named):
         lit = ORANGE if seen.houses[house] == BURNING else DIM if seen.houses[house] == RUINED else WHITE
         text = max(9.0, min(16.0, 0.26 * size))
@@ -175,6 +185,8 @@ def _panel(canvas: Canvas, game: BucketBrigade, seen: Lane) -> None:
     canvas.text(left, 40, "BUCKET BRIGADE", 15, DIM, "lm", bold=True)
     canvas.text(right, 40, game.scenario, 15, DIM, "rm")
     canvas.text(left, 84, f"Night {seen.night}" if seen.night else "Nightfall", 38, anchor="lm")
+    if seen.second:
+        canvas.text(right, 84, "announced, not yet acted", 13, DIM, "rm")
     for column, (code, word) in enumerate(((SAFE, "safe"), (BURNING, "burning"), (RUINED, "ruined"))):
         x = left + 16 + column * 96
         icons.HOUSES[code](canvas, x, 140, 34, icons.PALE)
@@ -211,14 +223,16 @@ def _deed(canvas: Canvas, game: BucketBrigade, seen: Lane, seat: int, spot: Spot
     (x, y), size = spot, min(17.0, 0.5 * height)
     if not seen.night:
         if columns == 1:
-            canvas.text(x, y, game.agents[seat], size, DIM, "lm")
+            announced = f", announced {seen.announced[seat]}" if seen.second else ""
+            canvas.text(x, y, f"{game.agents[seat]}{announced}", size, DIM, "lm")
         return
     works, at = seen.modes[seat] == WORK, seen.positions[seat]
     did = f"{'works' if works else 'rests'} at {at}" if columns < 4 else f"{'w' if works else 'r'} {at}"
     two_lines = height > 44
     canvas.text(x, y - (10 if two_lines else 0), did, size, WHITE if works else DIM, "lm")
     if two_lines:
-        canvas.text(x, y + 11, f"{game.agents[seat]}, signal {seen.signals[seat]}", 13, DIM, "lm")
+        announced = f", announced {seen.announced[seat]}" if seen.announced else ""
+        canvas.text(x, y + 11, f"{game.agents[seat]}, signal {seen.signals[seat]}{announced}", 13, DIM, "lm")
 
 
 def _reward(canvas: Canvas, x: float, y: float, reward: float, size: float) -> None:

@@ -18,5 +18,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures take longer than all else of a tiny run; one test looks at them."""
+    """Figures, and the report that holds them, take longer than all else of a tiny run; one test looks at them."""
     monkeypatch.setattr("experiments.psro.draw", lambda path: [])
+    monkeypatch.setattr("experiments.psro.write", lambda path: None)

@@ -13,7 +13,7 @@ TINY = [
     *("--ppo.epochs", "1", "--ppo.minibatches", "1"),
     *ALONE,
 ]
-WALL_CLOCK = ("timing.jsonl", ".lock")
+WALL_CLOCK = ("timing.jsonl", ".lock", "report.html")
 
 
 def contents(run: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ import games
 from games.bucket_brigade import BucketBrigade, State
 from games.bucket_brigade.icons import SEATS, VERMILLION, seat_colour
 from games.bucket_brigade.picture import CENTRE, RING, main
-from games.bucket_brigade.rules import BURNING, RUINED
+from games.bucket_brigade.rules import BURNING, RUINED, Rounds
 from games.game import Pictured
 from games.lanes import tree_map
 
@@ -53,12 +53,22 @@ def test_one_lane_of_many_is_shown():
     np.testing.assert_array_equal(GAME.frame(PARAMS, both, lane=1), GAME.frame(PARAMS, NIGHT))
 
 
-@pytest.mark.parametrize("field", State._fields)
+@pytest.mark.parametrize("field", State._fields[:6])
 def test_everything_a_state_holds_can_be_seen(field):
     old = getattr(NIGHT, field)
     changed = old + 1 if field == "night" else np.where(np.arange(old.shape[1]) == 1, 1 - old, old).astype(old.dtype)
     picture = GAME.frame(PARAMS, NIGHT._replace(**{field: changed}))
     assert (picture != GAME.frame(PARAMS, NIGHT)).any()
+
+
+def test_what_variants_add_to_a_state_can_be_seen():
+    def seen(meter, bit, second):
+        rounds = Rounds(np.full((1, 4), bit, np.int8), np.array([second], np.int8))
+        meters = np.where(NIGHT.houses == BURNING, meter, 0).astype(np.float32)
+        return GAME.frame(PARAMS, NIGHT._replace(meters=meters, rounds=rounds)).tobytes()
+
+    pictures = [GAME.frame(PARAMS, NIGHT).tobytes(), seen(0, 0, 0), seen(0.5, 0, 0), seen(0, 1, 0), seen(0, 0, 1)]
+    assert len(set(pictures)) == 5
 
 
 def test_there_is_fire_where_a_house_burns_and_nowhere_else():
