@@ -29,7 +29,10 @@ def rows() -> Iterator[Row]:
         here, alone, both, double = (
             min(times)
             for times in zip(
-                *((seconds(Here(), 1), seconds(one, 1), seconds(one, 2), seconds(two, 2)) for _ in range(ROUNDS)),
+                *(
+                    (seconds(Here(), 1, STEPS), seconds(one, 1, STEPS), seconds(one, 2, STEPS), seconds(two, 2, STEPS))
+                    for _ in range(ROUNDS)
+                ),
                 strict=True,
             )
         )
@@ -37,7 +40,7 @@ def rows() -> Iterator[Row]:
     yield Row("1 best response, 1 worker", alone, "s", "no worker process", here, here / alone, ">= 0.9")
 
 
-def seconds(workers: Workers, number: int, steps: int = STEPS) -> float:
+def seconds(workers: Workers, number: int, steps: int) -> float:
     """Until so many best responses are trained."""
     game = games.make("bucket_brigade")
     populations = [[Uniform.of(space)] for space in game.action_spaces]

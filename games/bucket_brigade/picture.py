@@ -44,11 +44,12 @@ class Lane(NamedTuple):
 
 def frame(game: BucketBrigade, state: State, lane: int = 0) -> np.ndarray:
     """[640, 960, 3] uint8 picture of one lane, equal for equal states."""
+    meters, rounds = state.meters, state.rounds
     seen = Lane(
-        *(getattr(state, name)[lane].tolist() for name in Lane._fields[:6]),
-        meters=[] if state.meters is None else state.meters[lane].tolist(),
-        announced=[] if state.rounds is None else state.rounds.announced[lane].tolist(),
-        second=0 if state.rounds is None else int(state.rounds.second[lane]),
+        *(leaf[lane].tolist() for leaf in state[:6]),
+        [] if meters is None else meters[lane].tolist(),
+        [] if rounds is None else rounds.announced[lane].tolist(),
+        0 if rounds is None else int(rounds.second[lane]),
     )
     canvas = Canvas(WIDTH, HEIGHT, _night_sky(len(seen.houses)).copy())
     _moon(canvas, seen.night)
@@ -186,7 +187,7 @@ def _panel(canvas: Canvas, game: BucketBrigade, seen: Lane) -> None:
     canvas.text(right, 40, game.scenario, 15, DIM, "rm")
     canvas.text(left, 84, f"Night {seen.night}" if seen.night else "Nightfall", 38, anchor="lm")
     if seen.second:
-        canvas.text(right, 84, "announced, not yet acted", 13, DIM, "rm")
+        canvas.text(right, 64, "the next bits are announced", 13, DIM, "rm")
     for column, (code, word) in enumerate(((SAFE, "safe"), (BURNING, "burning"), (RUINED, "ruined"))):
         x = left + 16 + column * 96
         icons.HOUSES[code](canvas, x, 140, 34, icons.PALE)
@@ -231,8 +232,8 @@ def _deed(canvas: Canvas, game: BucketBrigade, seen: Lane, seat: int, spot: Spot
     two_lines = height > 44
     canvas.text(x, y - (10 if two_lines else 0), did, size, WHITE if works else DIM, "lm")
     if two_lines:
-        announced = f", announced {seen.announced[seat]}" if seen.announced else ""
-        canvas.text(x, y + 11, f"{game.agents[seat]}, signal {seen.signals[seat]}{announced}", 13, DIM, "lm")
+        first = f"announced {seen.announced[seat]}" if seen.announced else game.agents[seat]
+        canvas.text(x, y + 11, f"{first}, signal {seen.signals[seat]}", 13, DIM, "lm")
 
 
 def _reward(canvas: Canvas, x: float, y: float, reward: float, size: float) -> None:
