@@ -41,8 +41,8 @@ class GameLanes:
                 raise ValueError(f"params leaves must be [1 or {num_lanes}, ...], got shape {tuple(leaf.shape)}")
         self.agents = game.agents
         self.observation_spaces, self.action_spaces = game.observation_spaces, game.action_spaces
-        # As large as the actions, so that comparing costs few percent of a step rather than a seventh.
-        self._choices = [put(_choices(space, num_lanes)) for space in self.action_spaces]
+        # As large as the actions: broadcasting would take three times as long.
+        self._last = [put(_last_choices(space, num_lanes)) for space in self.action_spaces]
 
     def __getattr__(self, name: str) -> Any:
         if name in ("_state", "_ended", "_noise", "_key"):  # what `reset` sets
@@ -82,15 +82,17 @@ class GameLanes:
         return Outcome(rewards, terminated, truncated, done)
 
     def _check(self, actions: tuple[Array, ...]) -> None:
-        wanted = [tuple(choices.shape) for choices in self._choices]
+        wanted = [tuple(last.shape) for last in self._last]
         if [tuple(action.shape) for action in actions] != wanted:
             raise ValueError(f"actions must be {wanted}, got {[tuple(action.shape) for action in actions]}")
-        outside = [(action < 0) | (action >= choices) for action, choices in zip(actions, self._choices, strict=True)]
-        # Asked once for all seats: an answer from a GPU is awaited.
-        if array_namespace(*outside).stack([seat.any() for seat in outside]).any():
-            for agent, space, action, wrong in zip(self.agents, self.action_spaces, actions, outside, strict=True):
+        # A sign bit shows where an action, or its distance from the last choice, is negative; asked once for all seats,
+        # for an answer from a GPU is awaited.
+        signs = [(action | (last - action)).min() for action, last in zip(actions, self._last, strict=True)]
+        if array_namespace(*actions).stack(signs).min() < 0:
+            for agent, space, action, last in zip(self.agents, self.action_spaces, actions, self._last, strict=True):
+                wrong = to_numpy((action < 0) | (action > last)).reshape(self.num_lanes, -1).any(axis=1)
                 if wrong.any():
-                    lane = to_numpy(wrong).reshape(self.num_lanes, -1).any(axis=1).argmax()
+                    lane = int(wrong.argmax())
                     raise ValueError(f"{agent} must act within {space}, got {action[lane]} in lane {lane}")
 
     def observe(self, seat: int) -> Array:
@@ -127,9 +129,9 @@ class GameLanes:
         self._state = self._ended = tree_map(lambda _: self._put(np.asarray(next(leaves))), self._state)
 
 
-def _choices(space: Space, lanes: int) -> np.ndarray:
-    """[B] or [B, factors] numbers of choices."""
-    tiled = np.tile(factors(space), (lanes, 1))
+def _last_choices(space: Space, lanes: int) -> np.ndarray:
+    """[B] or [B, factors] the largest choice of every factor."""
+    tiled = np.tile(np.array(factors(space)) - 1, (lanes, 1))
     return tiled if space.shape else tiled[:, 0].copy()
 
 

@@ -46,10 +46,15 @@ def frame(game: BucketBrigade, state: State, lane: int = 0) -> np.ndarray:
     """[640, 960, 3] uint8 picture of one lane, equal for equal states."""
     meters, rounds = state.meters, state.rounds
     seen = Lane(
-        *(leaf[lane].tolist() for leaf in state[:6]),
-        [] if meters is None else meters[lane].tolist(),
-        [] if rounds is None else rounds.announced[lane].tolist(),
-        0 if rounds is None else int(rounds.second[lane]),
+        houses=state.houses[lane].tolist(),
+        night=int(state.night[lane]),
+        positions=state.positions[lane].tolist(),
+        modes=state.modes[lane].tolist(),
+        signals=state.signals[lane].tolist(),
+        rewards=state.rewards[lane].tolist(),
+        meters=[] if meters is None else meters[lane].tolist(),
+        announced=[] if rounds is None else rounds.announced[lane].tolist(),
+        second=0 if rounds is None else int(rounds.second[lane]),
     )
     canvas = Canvas(WIDTH, HEIGHT, _night_sky(len(seen.houses)).copy())
     _moon(canvas, seen.night)

@@ -249,7 +249,8 @@ class BucketBrigade:
         return (night > params.min_nights) & still & (alike | params.ends_when_quiet)
 
     def truncated(self, params: Params, state: State) -> Array:
-        return (state.night >= self.max_nights) & ~self.terminated(params, state)
+        capped = state.night >= self.max_nights
+        return capped & ~self.terminated(params, state) if capped.any() else capped  # hardly ever: ask first
 
     def describe(self, params: Params, state: State, lane: int = 0) -> str:
         ring = " ".join("_*X"[int(code)] for code in state.houses[lane])
