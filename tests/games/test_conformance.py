@@ -178,6 +178,7 @@ def test_an_environment_without_possible_agents_is_told_so():
         check(ParallelEnv)
 
 
+@pytest.mark.filterwarnings("ignore:The old environment creation API")  # of what PettingZoo imports beside it
 @pytest.mark.parametrize("module", ["generated_agents_parallel_v0", "generated_agents_env_v0"])
 def test_pettingzoos_generated_agents_have_no_fixed_ones(module):
     path = f"pettingzoo.test.example_envs.{module}:{'parallel_env' if 'parallel' in module else 'env'}"
