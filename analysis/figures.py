@@ -120,7 +120,7 @@ def learning(run: Run) -> Figure | None:
 def convergence(run: Run) -> Figure:
     """Gaps of the meta-strategy, and what its play brings the team, over the iterations."""
     figure = Figure(figsize=(WIDTH, 2.8))
-    left, right = figure.subplots(1, 2)
+    left, right = figure.subplots(1, 2, gridspec_kw={"wspace": 0.08})
     intervals(left, run.series("restricted_gap"), BLUE, "o", "among the policies found (estimate)")
     intervals(left, run.series("full_gap"), ORANGE, "^", "in the whole game (lower bound)")
     left.axhline(0, color="0.7", linewidth=0.8, zorder=0)

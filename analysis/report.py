@@ -17,7 +17,15 @@ from analysis.files import write_whole
 from analysis.load import Iteration, Run, flat, load_run
 from analysis.markup import Html, element, folded, image, page, table
 from analysis.numbers import interval, rounded, share, shown
-from analysis.tables import MEASURES, learning_curves, measures, meta_strategies, payoff_table, policies
+from analysis.tables import (
+    MEASURES,
+    iteration_table,
+    learning_curves,
+    measures,
+    meta_strategies,
+    payoff_table,
+    policies,
+)
 
 STYLE = Path(__file__).with_name("report.css")
 SECTIONS = {
@@ -91,11 +99,9 @@ def _interval(row: dict[str, Any]) -> str:
 
 
 def _iterations(run: Run) -> Iterator[str]:
-    found = measures(run)
-    metrics = [metric for metric in MEASURES if any(metric in rows for rows in found)]
-    rows = [(str(i), *(shown(rows.get(metric)) for metric in metrics)) for i, rows in enumerate(found)]
+    headers, rows = iteration_table(run)
     yield table(
-        ("iteration", *(MEASURES[metric] for metric in metrics)),
+        headers,
         rows,
         "Of each iteration’s meta-strategy; values ± standard error. Iteration 0 holds the initial policies alone.",
     )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analysis.load import Iteration, Rows, Run
+from analysis.numbers import shown
 
 MEASURES = {
     "policies_per_player": "policies per player",
@@ -20,6 +21,17 @@ MEASURES = {
 }
 """What is measured of a whole iteration: metric -> what it is called."""
 
+SHORT = {
+    "policies_per_player": "policies",
+    "profiles": "profiles",
+    "restricted_gap": "gap found",
+    "full_gap": "gap, whole game",
+    "team_return": "team return",
+    "team_return_per_night": "per night",
+    "nights": "nights",
+}
+"""Short names of `MEASURES`, so that the rows of an ordinary run fit 100 columns."""
+
 
 class Curve(NamedTuple):
     """One best response's return while it learned, as its learner reported it."""
@@ -28,6 +40,17 @@ class Curve(NamedTuple):
     iteration: int
     steps: np.ndarray  # [U] environment steps
     value: np.ndarray  # [U] mean return per episode
+
+
+def iteration_table(run: Run) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headers and rows, for people, of what was measured of every iteration."""
+    found = measures(run)
+    known = [metric for metric in SHORT if any(metric in rows for rows in found)]
+    rows = [
+        (str(i), *(shown(rows.get(metric)).replace("at least", "≥") for metric in known))
+        for i, rows in enumerate(found)
+    ]
+    return ("iter", *(SHORT[metric] for metric in known)), rows
 
 
 def columns(rows: Rows) -> dict[str, list[Any]]:

@@ -11,19 +11,9 @@ from rich.console import RenderableType
 from analysis.load import Run, flat, load_run
 from analysis.numbers import rounded, share, shown
 from analysis.runs import Listed, glance
-from analysis.tables import MEASURES, measures, payoff_table
+from analysis.tables import MEASURES, iteration_table, measures, payoff_table
 from counterplay.screen import Screen, age, bare_table
 
-COLUMNS = {
-    "policies_per_player": "policies",
-    "profiles": "profiles",
-    "restricted_gap": "gap found",
-    "full_gap": "gap, whole game",
-    "team_return": "team return",
-    "team_return_per_night": "per night",
-    "nights": "nights",
-}
-"""Short names of `MEASURES`, so that the rows of an ordinary run fit 100 columns."""
 MOST_PROFILES = 10
 LEAST_SHARE = 1e-3
 
@@ -57,11 +47,8 @@ def _head(run: Run, listed: Listed) -> Iterator[RenderableType]:
 
 def _found(run: Run) -> Iterator[RenderableType]:
     found = measures(run)
-    rows = [
-        (str(i), *(shown(rows.get(metric)).replace("at least", "≥") for metric in COLUMNS))
-        for i, rows in enumerate(found)
-    ]
-    yield bare_table(("iter", *COLUMNS.values()), rows, "each iteration’s meta-strategy")
+    headers, rows = iteration_table(run)
+    yield bare_table(headers, rows, "each iteration’s meta-strategy")
     yield ""
     for metric in ("restricted_gap", "full_gap"):
         row = found[-1].get(metric)
