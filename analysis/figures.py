@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from analysis.files import write_whole
 from analysis.graph import response_graph
 from analysis.load import Run, load_run
+from analysis.numbers import INTERVAL
 from analysis.panels import (
     BLUE,
     ORANGE,
@@ -88,7 +89,7 @@ def meta_strategy(run: Run) -> Figure:
 def learning(run: Run) -> Figure | None:
     """Each player's best responses while they learn, a line per iteration; None before the first.
 
-    A point is the mean of the last whole episodes of the learner's lanes. Learners report no errors of it.
+    A point is the mean of the last whole episodes of the learner's lanes, in a band of its 95 % interval.
     """
     curves = learning_curves(run)
     if not curves:
@@ -99,8 +100,10 @@ def learning(run: Run) -> Figure | None:
     for curve in curves:
         marker = "." if len(curve.steps) < 20 else ""
         label = f"iteration {curve.iteration}"
-        axes[curve.player].plot(
-            curve.steps / 1e3, curve.value, color=colours[curve.iteration], marker=marker, label=label
+        steps, colour, spread = curve.steps / 1e3, colours[curve.iteration], INTERVAL * curve.error
+        axes[curve.player].plot(steps, curve.value, color=colour, marker=marker, label=label)
+        axes[curve.player].fill_between(
+            steps, curve.value - spread, curve.value + spread, color=colour, alpha=0.25, linewidth=0
         )
     for player, axis in enumerate(axes):
         axis.set(title=f"player {player}")
@@ -111,7 +114,7 @@ def learning(run: Run) -> Figure | None:
     figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), frameon=False, fontsize=7)
     reward = "the team's reward" if run.config["reward"] == "team" else "its own reward"
     figure.suptitle(
-        f"Best responses in training, each on {reward} (means of training episodes, no interval)", fontsize=9
+        f"Best responses in training, each on {reward} (means of training episodes, 95 % intervals)", fontsize=9
     )
     return figure
 
@@ -159,8 +162,8 @@ FIGURES: dict[str, tuple[Sketch, str]] = {
     "learning_curves": (
         learning,
         "Return per episode of each best response in training: means over the learner's lanes of their last whole "
-        "episode, against opponents drawn from the meta-strategy. Early points may rest on few episodes. No interval: "
-        "learners report means alone.",
+        "episode, against opponents drawn from the meta-strategy. Bands are 95 % intervals, which "
+        "runs of earlier versions lack.",
     ),
 }
 """Name -> the figure, or None where a run has nothing to show in it yet, and its caption."""

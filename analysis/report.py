@@ -19,6 +19,7 @@ from analysis.markup import Html, element, folded, image, page, table
 from analysis.numbers import interval, rounded, share, shown
 from analysis.tables import (
     MEASURES,
+    Curve,
     iteration_table,
     learning_curves,
     measures,
@@ -164,8 +165,8 @@ def _learning(run: Run) -> Iterator[str]:
             f"player {curve.player}",
             str(curve.iteration),
             f"{curve.steps[-1]:,}",
-            f"{curve.value[0]:.4g}",
-            f"{curve.value[-1]:.4g}",
+            _point(curve, 0),
+            _point(curve, -1),
         )
         for curve in learning_curves(run)
     ]
@@ -173,8 +174,13 @@ def _learning(run: Run) -> Iterator[str]:
         yield element("p", "No best response is trained yet.")
         return
     headers = ("", "iteration", "environment steps", "first mean return", "last mean return")
-    caption = "What the learners report of their own training episodes; no errors are known of these means."
+    caption = "What the learners report of their own training episodes; means ± standard error."
     yield folded(f"{len(rows)} best responses", table(headers, rows, caption), len(rows) > FEW_ROWS)
+
+
+def _point(curve: Curve, update: int) -> str:
+    value, error = curve.value[update], curve.error[update]
+    return f"{value:.4g}" if np.isnan(error) else " ± ".join(rounded(value, error))
 
 
 def _reproduce(run: Run) -> Iterator[str]:

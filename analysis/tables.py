@@ -40,6 +40,7 @@ class Curve(NamedTuple):
     iteration: int
     steps: np.ndarray  # [U] environment steps
     value: np.ndarray  # [U] mean return per episode
+    error: np.ndarray  # [U] its standard error; nan where none is known
 
 
 def iteration_table(run: Run) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -110,11 +111,16 @@ def policies(run: Run) -> dict[str, list[Any]]:
 
 
 def learning_curves(run: Run) -> list[Curve]:
-    """Every best response's curve, by player and iteration. Learners report means alone: there are no errors."""
+    """Every best response's curve, by player and iteration."""
     grouped: dict[tuple[int, int], Rows] = {}
     for row in run.series("learner/return"):
         grouped.setdefault((row["player"], row["iteration"]), []).append(row)
     return [
-        Curve(*key, np.array([row["step"] for row in rows]), np.array([row["value"] for row in rows]))
+        Curve(
+            *key,
+            np.array([row["step"] for row in rows]),
+            np.array([row["value"] for row in rows]),
+            np.array([row.get("standard_error", np.nan) for row in rows]),
+        )
         for key, rows in sorted(grouped.items())
     ]

@@ -94,8 +94,11 @@ def learning_rows(curves: list[list[dict[str, float]]], iteration: int) -> Rows:
     for player, report in ((player, report) for player, curve in enumerate(curves) for report in curve):
         where = {"iteration": iteration, "player": player, "step": int(report["steps"])}
         for name, value in report.items():
-            if name not in ("update", "steps"):
-                rows.append({"metric": f"learner/{name}", **where, "value": value, "kind": "estimate"})
+            if name not in ("update", "steps", "return_error"):
+                error = (
+                    {"standard_error": report["return_error"]} if name == "return" and "return_error" in report else {}
+                )
+                rows.append({"metric": f"learner/{name}", **where, "value": value, **error, "kind": "estimate"})
     return rows
 
 

@@ -78,12 +78,15 @@ class Collector:
             self._observe(step + 1)
         return self.rollouts
 
-    def mean_returns(self) -> Tensor:
-        """[n] mean over lanes of the return of each one's last whole episode; nan before the first.
+    def mean_returns(self) -> tuple[Tensor, Tensor]:
+        """[n] mean over lanes of the return of each one's last whole episode, and its standard error.
 
-        (A mean over the episodes that happened to end in one rollout would favour long ones in some, short in others.)
+        nan before the first episode, and the second. (A mean over the episodes that happened to end in one rollout
+        would favour long ones in some, short in others.)
         """
-        return self.last_returns.nanmean(dim=0)
+        mean, whole = self.last_returns.nanmean(dim=0), (~self.last_returns.isnan()).sum(dim=0)
+        squares = (self.last_returns - mean).square().nansum(dim=0)
+        return mean, (squares / (whole - 1) / whole).sqrt()
 
     def _act(self, step: int, seat: int, layers: Layers) -> Array:
         choices = self.choices[seat]

@@ -82,7 +82,7 @@ figures.response_graph(run)
 # %% [markdown]
 # ## Learning
 #
-# Return per episode of each best response in training. Learners report means alone, so there are no intervals.
+# Return per episode of each best response in training. Bands are 95 % intervals.
 
 # %%
 figures.learning(run)

@@ -67,8 +67,8 @@ class PPOLearner:
     def update(self) -> dict[str, float]:
         """One rollout and the epochs over it; metrics are named `.../seat` where several seats learn.
 
-        `return` is the mean of each lane's last whole episode (nan before the first), the rest of the last epoch's
-        minibatches; `explained_variance` is the critic's before the update.
+        `return` is the mean of each lane's last whole episode (nan before the first) and `return_error` its standard
+        error; the rest is of the last epoch's minibatches; `explained_variance` is the critic's before the update.
         Raises FloatingPointError where a loss is no longer finite.
         """
         settings, update = self.settings, self.done_updates
@@ -76,10 +76,11 @@ class PPOLearner:
         learning_rate = settings.learning_rate * (left if settings.anneal else 1.0)
         entropy_coef = settings.entropy_end + (settings.entropy_start - settings.entropy_end) * left
         rollouts = self.collector.collect([trainee.actor for trainee in self.trainees])
-        returns = self.collector.mean_returns().tolist()
+        returns, errors = (statistic.tolist() for statistic in self.collector.mean_returns())
         metrics: dict[str, float] = {"update": update + 1, "steps": (update + 1) * settings.batch}
         for column, (seat, trainee, rollout) in enumerate(zip(self.seats, self.trainees, rollouts, strict=True)):
-            watched = {"return": returns[column]} | trainee.improve(rollout, update, learning_rate, entropy_coef)
+            improved = trainee.improve(rollout, update, learning_rate, entropy_coef)
+            watched = {"return": returns[column], "return_error": errors[column]} | improved
             finite = all(math.isfinite(watched[name]) for name in WATCHED)
             if not finite or not trainee.parameters.vector.isfinite().all():
                 raise FloatingPointError(

@@ -71,12 +71,14 @@ def test_intervals_are_drawn_for_all_that_has_errors(stored: Run) -> None:
     )
 
 
-def test_learning_curves_say_that_they_have_no_interval(stored: Run) -> None:
-    function, caption = FIGURES["learning_curves"]
-    figure = function(stored)
-    assert "no interval" in figure.get_suptitle()
-    assert "No interval" in caption
+def test_learning_curves_have_bands(stored: Run) -> None:
+    figure = FIGURES["learning_curves"][0](stored)
     assert [len(axis.lines) for axis in figure.axes] == [2] * 4
+    last = stored.series("learner/return")[-1]
+    edges = figure.axes[last["player"]].collections[-1].get_paths()[0].vertices
+    ends = edges[np.isclose(edges[:, 0], last["step"] / 1e3), 1]
+    low, high = (last["value"] + sign * 1.96 * last["standard_error"] for sign in (-1, 1))
+    assert (ends.min(), ends.max()) == pytest.approx((low, high))
 
 
 def test_a_run_that_only_started_has_no_learning_curves(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_it_says_what_was_measured_and_how(page: Page, stored: Run) -> None:
         stored.settings["git"]["commit"],
         stored.settings["versions"]["torch"],
         "train/2/3",
-        "no errors are known of these means",
+        "of their own training episodes; means ± standard error",
     ):
         assert words in page.text
     assert "not got as far" not in page.text

@@ -10,11 +10,12 @@ from games.lanes import GameLanes
 from games.normal_form import NormalForm, matching_pennies, rock_paper_scissors
 from games.policies import Uniform
 from games.versus import Versus
+from marl.collect import Collector
 from marl.networks import policy_layers
 from marl.oracles import PPO
 from marl.oracles.ppo_learner import ReturnScale
 from marl.policies import NeuralPolicy
-from tests.marl.small_games import Fixed, Patience, Wander
+from tests.marl.small_games import Fixed, Lock, Patience, Wander
 
 QUICK = PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,))
 
@@ -62,6 +63,18 @@ def test_values_look_beyond_truncation_but_not_beyond_termination(truncates):
     assert learner.trainees[0].values(torch.tensor([[0.5]])).item() == pytest.approx(
         4.0 if truncates else 1.75, rel=0.1
     )
+
+
+def test_returns_come_with_their_standard_error():
+    """Of each lane's last whole episode, here one step long and paying 0, 1 or 2."""
+    lanes = GameLanes(Lock(), 256)
+    collector = Collector(lanes, horizon=3)
+    lanes.reset(0)
+    layers = policy_layers(8, (), (5, 3), np.random.default_rng(0))
+    rewards = collector.collect([layers])[0].rewards[-1].double()
+    mean, error = collector.mean_returns()
+    assert mean.item() == pytest.approx(rewards.mean().item())
+    assert error.item() == pytest.approx((rewards.std() / 16).item(), rel=1e-5)
 
 
 def test_seats_that_must_wait_learn_from_their_own_moves():
