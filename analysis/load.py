@@ -120,7 +120,8 @@ def _iteration(folder: Path) -> Iteration:
     if not read.mean.shape == read.standard_error.shape == (len(sizes), *sizes):
         raise ValueError(f"{folder.name} has payoffs {read.mean.shape} for populations of {sizes}")
     if not read.sigma.shape == read.episodes.shape == sizes:
-        raise ValueError(f"{folder.name} has a meta-strategy {read.sigma.shape} for populations of {sizes}")
+        shapes = f"a meta-strategy {read.sigma.shape} and episodes {read.episodes.shape}"
+        raise ValueError(f"{folder.name} has {shapes} for populations of {sizes}")
     return read
 
 

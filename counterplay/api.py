@@ -7,24 +7,26 @@ from types import ModuleType
 from typing import Any
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "games": ("make", "parallel_env", "env", "env_id"),
-    "games.game": ("Game", "Policy", "Lanes", "Outcome", "factors", "feature_box"),
+    "games": ("GAMES", "make", "parallel_env", "env", "env_id"),
+    "games.game": ("Game", "Pictured", "Policy", "Lanes", "Outcome", "factors", "feature_box"),
     "games.normal_form": ("NormalForm", "matching_pennies", "rock_paper_scissors", "battle_of_the_sexes", "blotto"),
-    "games.bucket_brigade": ("BucketBrigade",),
-    "games.bucket_brigade.scripted": ("policy",),
+    "games.bucket_brigade": ("BucketBrigade", "SCENARIOS"),
+    "games.bucket_brigade.scripted": ("POLICIES", "policy"),
     "games.policies": ("Uniform", "draw"),
     "games.lanes": ("GameLanes", "tree_map", "put_lanes", "to_numpy"),
     "games.versus": ("Versus", "Cast"),
-    "games.play": ("play", "play_mixture", "Episodes"),
+    "games.play": ("play", "play_mixture", "states", "Episodes"),
+    "games.film": ("save",),
     "games.noise": ("Noise", "Purpose", "unit_seed"),
     "games.conformance": ("check", "check_faces", "check_game", "ConformanceError", "Report"),
     "metasolvers": (
-        *("meta_solver", "alpha_rank", "zero_sum_nash", "uniform"),
+        *("META_SOLVERS", "meta_solver", "alpha_rank", "zero_sum_nash", "uniform"),
         *("nash_conv", "cce_gap", "exploitability", "deviation_gains", "expected_payoffs", "marginal", "product"),
         *("check_payoffs", "check_sigma"),
         *("transition_matrix", "fixation_edges", "fixation_probability", "log_fixation_probability"),
     ),
-    "marl.oracles": ("Oracle", "Learner"),
+    "metasolvers.symmetric": ("check_groups", "check_symmetric", "symmetrised", "expand", "reduce"),
+    "marl.oracles": ("ORACLES", "Oracle", "Learner"),
     "marl.oracles.ppo": ("PPO",),
     "marl.policies": ("NeuralPolicy",),
     "marl.policy_files": ("save_policy", "load_policy"),
@@ -33,8 +35,10 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("FullGap", "full_gap"),
     ),
     "marl.psro": ("psro", "Snapshot", "best_response"),
+    "marl.shared": ("SharedTable", "evaluate_shared", "check_exchangeable", "shared_responses"),
     "marl.workers": ("Unit", "Workers", "Here", "Processes"),
     "marl.checkpoint": ("PolicyStore", "save_snapshot", "load_snapshot", "finished_iterations"),
+    "marl.atomic": ("BrokenCheckpoint",),
     "analysis.load": ("load_run", "Run", "Iteration"),
     "analysis.runs": ("list_runs", "glance", "Listed"),
     "analysis.tables": ("columns", "measures", "payoff_table", "meta_strategies", "policies", "learning_curves"),
@@ -62,24 +66,25 @@ def entries(module: ModuleType) -> dict[str, Any]:
 
 
 def summary(value: Any) -> str:
-    """The first sentence or line of a docstring, up to its first colon or full stop at a line's end."""
-    return (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ").split(". ")[0].rstrip(".:")
+    """The first paragraph of a docstring, in one line."""
+    return " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()).rstrip(".:")
 
 
 def _section(module: ModuleType) -> Iterator[str]:
     yield f"## `{module.__name__}`\n"
     yield f"{summary(module)}.\n"
     for name, value in entries(module).items():
-        yield f"- `{name}{_call(value)}`: {summary(value)}"
+        yield f"- `{name}{_call(value)}`: {summary(value)}." if callable(value) else f"- `{name}`: {', '.join(value)}."
     yield ""
 
 
 def _call(value: Any) -> str:
-    """Names of the parameters; of those with defaults, that they may be left out."""
+    """The parameters of a function, without their types; nothing for a class."""
     if not inspect.isfunction(value):
         return ""
-    parameters = inspect.signature(value).parameters.values()
-    return f"({', '.join(p.name if p.default is p.empty else f'{p.name}=...' for p in parameters)})"
+    signature = inspect.signature(value)
+    bare = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
+    return str(signature.replace(parameters=bare, return_annotation=signature.empty))
 
 
 if __name__ == "__main__":

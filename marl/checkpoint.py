@@ -68,9 +68,9 @@ def save_snapshot(
     """
     with whole_folder(snapshot_path(folder, snapshot.iteration)) as path:
         table = snapshot.payoffs
-        # Means and their errors follow from the rest: they are there for whoever reads the file without this package.
-        arrays: dict[str, Any] = {"mean": table.mean, "standard_error": table.standard_error, "sigma": snapshot.sigma}
-        arrays |= table._asdict()
+        # What is no field of the table follows from them: it is there for whoever reads the file without this package.
+        arrays: dict[str, Any] = {name: getattr(table, name) for name in ("mean", "standard_error", "episodes")}
+        arrays |= {"sigma": snapshot.sigma} | table._asdict()
         np.savez(path / "payoffs.npz", **arrays)
         policies = [[{"unit": unit, "sha256": store.seal(unit)} for unit in names] for names in units]
         write_atomic(path / "snapshot.json", to_json({"iteration": snapshot.iteration, "policies": policies}))

@@ -123,9 +123,18 @@ def deviation_value(
     unit: str,
 ) -> Value:
     """As `mixture_value`, with `deviation = (seat, policy)`: that seat always plays the policy, the others sigma."""
+    return mixture_value(game, *_deviating(populations, sigma, deviation), episodes, seed, unit)
+
+
+def _deviating(
+    populations: Populations, sigma: np.ndarray, deviation: tuple[int, Policy] | None
+) -> tuple[Populations, np.ndarray]:
+    """Populations and sigma once one seat always plays one policy; as they are for None."""
+    if deviation is None:
+        return populations, sigma
     seat, policy = deviation
-    populations = [[policy] if i == seat else population for i, population in enumerate(populations)]
-    return mixture_value(game, populations, sigma.sum(axis=seat, keepdims=True), episodes, seed, unit)
+    alone = [[policy] if i == seat else population for i, population in enumerate(populations)]
+    return alone, sigma.sum(axis=seat, keepdims=True)
 
 
 class FullGap(NamedTuple):
@@ -157,28 +166,35 @@ def full_gap(
         """By use, the play of each deviation, None for staying."""
         names = {f"{unit}/{use}": use for use in deviations}
         work = [
-            Unit(name, partial(_value, game, populations, sigma, deviations[use], episodes, seed, name))
+            Unit(
+                name,
+                partial(mixture_value, game, *_deviating(populations, sigma, deviations[use]), episodes, seed, name),
+            )
             for name, use in names.items()
         ]
         return {names[name]: value for name, value in workers.run(work)}
 
     candidates = [[*population, *found] for population, found in zip(populations, responses, strict=True)]
-    deviations = {
-        f"select/{seat}/{i}": (seat, policy) for seat, found in enumerate(candidates) for i, policy in enumerate(found)
-    }
-    selection = values({"select": None, "score": None, **deviations})
-    baseline = selection["score"]
+    every = {(seat, i): policy for seat, found in enumerate(candidates) for i, policy in enumerate(found)}
+    selection = values(
+        {"select": None, "score": None} | {f"select/{seat}/{i}": (seat, policy) for (seat, i), policy in every.items()}
+    )
     chosen: list[int | None] = []
     for seat, found in enumerate(candidates):
         means = [selection[f"select/{seat}/{i}"].mean[seat] for i in range(len(found))]
         best = int(np.argmax(means))
         chosen.append(best if means[best] > selection["select"].mean[seat] else None)
-    leaving = {seat: best for seat, best in enumerate(chosen) if best is not None}
-    scores = values({f"score/{seat}": (seat, candidates[seat][best]) for seat, best in leaving.items()})
-    gains = [Estimate(0.0, 0.0, "lower bound") for _ in populations]
-    shared, variance = np.zeros(episodes), 0.0  # one baseline sample serves all players who deviate
-    for seat in leaving:
-        score = scores[f"score/{seat}"]
+    leaving = {seat: candidates[seat][best] for seat, best in enumerate(chosen) if best is not None}
+    scores = values({f"score/{seat}": (seat, policy) for seat, policy in leaving.items()})
+    scored = {seat: scores[f"score/{seat}"] for seat in leaving}
+    return _scored(selection["score"], scored, chosen)
+
+
+def _scored(baseline: Value, scores: dict[int, Value], chosen: list[int | None]) -> FullGap:
+    """The gains of the seats that deviate, each scored against the one `baseline` sample that serves them all."""
+    gains = [Estimate(0.0, 0.0, "lower bound") for _ in chosen]
+    shared, variance = np.zeros(len(baseline.returns)), 0.0
+    for seat, score in scores.items():
         error = float(np.hypot(score.standard_error[seat], baseline.standard_error[seat]))
         gains[seat] = Estimate(float(score.mean[seat] - baseline.mean[seat]), error, "lower bound")
         shared += baseline.returns[:, seat]
@@ -186,20 +202,6 @@ def full_gap(
     total = sum(gain.value for gain in gains)
     error = float(np.sqrt(variance + _standard_error(shared) ** 2))
     return FullGap(Estimate(total, error, "lower bound"), gains, chosen)
-
-
-def _value(
-    game: Game,
-    populations: Populations,
-    sigma: np.ndarray,
-    deviation: tuple[int, Policy] | None,
-    episodes: int,
-    seed: int,
-    unit: str,
-) -> Value:
-    if deviation is None:
-        return mixture_value(game, populations, sigma, episodes, seed, unit)
-    return deviation_value(game, populations, sigma, deviation, episodes, seed, unit)
 
 
 def _enlarged(known: PayoffTable | None, sizes: tuple[int, ...]) -> PayoffTable:

@@ -39,11 +39,17 @@ class SharedTable(NamedTuple):
     group: np.ndarray  # [N] int64 number of the group that every seat is in
     sorted_mean: np.ndarray  # [N, M_1, ..., M_G] mean returns of the profile's places
     sorted_covariance: np.ndarray  # [N, N, M_1, ..., M_G] of one episode's returns, across places
-    episodes: np.ndarray  # [M_1, ..., M_G] int64
+    sorted_episodes: np.ndarray  # [M_1, ..., M_G] int64
 
     @property
     def groups(self) -> Groups:
-        return tuple(tuple(np.flatnonzero(self.group == g).tolist()) for g in range(self.episodes.ndim))
+        return tuple(tuple(np.flatnonzero(self.group == g).tolist()) for g in range(self.sorted_episodes.ndim))
+
+    @property
+    def episodes(self) -> np.ndarray:
+        """[k_1, ..., k_N] int64 that the payoffs of each profile are the means of."""
+        each_place = np.broadcast_to(self.sorted_episodes, self.sorted_mean.shape)
+        return expand(each_place, self.groups)[0]
 
     @property
     def mean(self) -> np.ndarray:
@@ -53,9 +59,9 @@ class SharedTable(NamedTuple):
     @property
     def standard_error(self) -> np.ndarray:
         """[N, k_1, ..., k_N] standard errors of `mean`: the mean over seats is one number an episode."""
-        weights = pooling(self.groups, group_sizes(self.episodes, self.groups))
+        weights = pooling(self.groups, group_sizes(self.sorted_episodes, self.groups))
         variances = np.einsum("ij...,jk...,ik...->i...", weights, self.sorted_covariance, weights)
-        return expand(np.sqrt(np.maximum(variances, 0) / self.episodes), self.groups)
+        return expand(np.sqrt(np.maximum(variances, 0) / self.sorted_episodes), self.groups)
 
 
 def evaluate_shared(
@@ -78,13 +84,13 @@ def evaluate_shared(
     >>> from games import make
     >>> game = make("rock_paper_scissors")
     >>> table = evaluate_shared(game, [[Uniform.of(space)] for space in game.action_spaces], [(0, 1)], 100, seed=0)
-    >>> table.episodes.tolist(), table.mean.shape
+    >>> table.sorted_episodes.tolist(), table.mean.shape
     ([100], (2, 1, 1))
     """
     seated = check_groups(groups, len(populations))
     sizes = _shared_sizes(populations, seated)
     table = _enlarged(known, seated, sizes)
-    new = np.argwhere(table.episodes == 0)
+    new = np.argwhere(table.sorted_episodes == 0)
     if len(new):
         played = _play(game, populations, seated, new, episodes, seed, "payoff", workers)
         # The chances over all extensions add up to FALSE_REFUSAL: each has more policies than the one before.
@@ -94,7 +100,7 @@ def evaluate_shared(
             where = (..., *profile)
             table.sorted_mean[where] = sample.mean(axis=0)
             table.sorted_covariance[where] = np.cov(sample, rowvar=False)
-            table.episodes[where] = episodes
+            table.sorted_episodes[where] = episodes
     return table
 
 
@@ -122,7 +128,7 @@ def check_exchangeable(
     _shared_sizes(probes, seated)
     uniform = [Uniform.of(space) for space in game.action_spaces]
     populations = [[*(p for p in mine if p != other), other] for mine, other in zip(probes, uniform, strict=True)]
-    every = np.argwhere(_enlarged(None, seated, _shared_sizes(populations, seated)).episodes == 0)
+    every = np.argwhere(_enlarged(None, seated, _shared_sizes(populations, seated)).sorted_episodes == 0)
     played = _play(game, populations, seated, every, episodes, seed, "exchangeable", HERE)
     check_earnings(played, seated, populations, FALSE_REFUSAL)
 
@@ -172,10 +178,10 @@ def _enlarged(known: SharedTable | None, groups: Groups, sizes: tuple[int, ...])
         return table
     if not np.array_equal(known.group, group):
         raise ValueError(f"a table of groups {known.groups} cannot be extended to groups {groups}")
-    held = group_sizes(known.episodes, groups)
+    held = group_sizes(known.sorted_episodes, groups)
     if any(old > new for old, new in zip(held, sizes, strict=True)):
         raise ValueError(f"a table of {held} policies cannot be extended to populations of {sizes}")
-    box: tuple = (..., *(slice(0, profiles) for profiles in known.episodes.shape))
+    box: tuple = (..., *(slice(0, profiles) for profiles in known.sorted_episodes.shape))
     for mine, theirs in zip(table[1:], known[1:], strict=True):
         mine[box] = theirs
     return table

@@ -4,11 +4,11 @@ A unit is a pure function call with a name (one best response, a block of profil
 on where it runs nor on what runs beside it: any number of workers gives the same results.
 """
 
+import logging
 import multiprocessing
 import os
 import pickle
 import signal
-import sys
 import threading
 import traceback
 from collections import Counter, deque
@@ -17,6 +17,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
+
+log = logging.getLogger(__name__)
 
 MOST_DEATHS = 3
 """Workers that one unit may take with it before it is given up: more would hardly be chance."""
@@ -117,7 +119,8 @@ class Processes:
                     del busy[connection]
                     if kind == "dead":
                         deaths[unit.name] += 1
-                        waiting.appendleft(_again(unit, worker, deaths[unit.name]))
+                        _tell_death(unit, worker, deaths[unit.name])
+                        waiting.appendleft(unit)
                         continue
                     self._idle.append(worker)
                     if kind == "failed":
@@ -226,13 +229,12 @@ def _telling(progress: Progress | None, name: str) -> Callable[[Any], None]:
     return (lambda message: progress(name, message)) if progress is not None else lambda message: None
 
 
-def _again(unit: Unit, worker: _Worker, deaths: int) -> Unit:
-    """The unit, to be begun again; raises RuntimeError where it has been too often."""
+def _tell_death(unit: Unit, worker: _Worker, times: int) -> None:
+    """Warn that the unit is begun again; raises RuntimeError where that would be too often."""
     code = worker.process.exitcode or 0
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    if deaths >= MOST_DEATHS:
+    if times == MOST_DEATHS:
         raise RuntimeError(
-            f"{deaths} workers died of {unit.name}; the last {how}: is there enough memory? fewer workers need less"
+            f"{times} workers died of {unit.name}; the last {how}: is there enough memory? fewer workers need less"
         )
-    print(f"note: the worker at {unit.name} {how}; it is begun again", file=sys.stderr)
-    return unit
+    log.warning("note: the worker at %s %s; it is begun again", unit.name, how)

@@ -19,6 +19,9 @@ from metasolvers.metagame import check_payoffs, check_sigma
 
 Groups = tuple[tuple[int, ...], ...]
 
+ROUNDING = 1e-9
+"""Differences up to this share of the largest payoff are taken for rounding."""
+
 
 def check_groups(groups: Sequence[Sequence[int]], seats: int) -> Groups:
     """The groups with each one's seats in ascending order. Raises ValueError unless every seat is in exactly one."""
@@ -54,17 +57,6 @@ def profile_index(profiles: ArrayLike) -> np.ndarray:
     rows = np.asarray(profiles)
     binomials = [[comb(a + i, i + 1) for a in range(rows.max(initial=0) + 1)] for i in range(rows.shape[-1])]
     return sum((np.array(binomials[i])[rows[..., i]] for i in range(rows.shape[-1])), np.zeros(rows.shape[:-1], int))
-
-
-def profile_counts(seats: int, policies: int) -> np.ndarray:
-    """[M, policies] how many seats play each policy in each sorted profile."""
-    return (sorted_profiles(seats, policies)[:, :, None] == np.arange(policies)).sum(axis=1)
-
-
-def index_of_counts(counts: ArrayLike) -> int:
-    """Index of the sorted profile in which `counts[a]` seats play policy a."""
-    numbers = np.asarray(counts)
-    return int(profile_index(np.repeat(np.arange(len(numbers)), numbers)))
 
 
 def group_sizes(table: np.ndarray, groups: Groups) -> tuple[int, ...]:
@@ -132,17 +124,17 @@ def reduce(payoffs: ArrayLike, groups: Sequence[Sequence[int]]) -> np.ndarray:
     return full[entries]
 
 
-def check_symmetric(payoffs: ArrayLike, groups: Sequence[Sequence[int]], tolerance: float = 1e-9) -> np.ndarray:
+def check_symmetric(payoffs: ArrayLike, groups: Sequence[Sequence[int]]) -> np.ndarray:
     """`reduce`, once exchanging the seats of a group is known to exchange their payoffs and nothing else.
 
-    Raises ValueError with two entries that should be equal, and differ by more than `tolerance` of the largest payoff.
+    Raises ValueError with two entries that should be equal, and differ by more than ROUNDING of the largest payoff.
     """
     full = check_payoffs(payoffs)
     seated = check_groups(groups, len(full))
     table = reduce(full, seated)
     symmetric = pooled(table, seated)
     off = np.abs(full - expand(symmetric, seated))
-    if off.max() <= tolerance * np.abs(full).max():
+    if off.max() <= ROUNDING * np.abs(full).max():
         return symmetric
     entry = tuple(int(i) for i in np.unravel_index(off.argmax(), off.shape))
     twin, moved = _twin(full, entry, seated)

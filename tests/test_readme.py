@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from counterplay.main import COMMANDS
 from games import conformance
 from games.envs import AECFace, ParallelFace
 
@@ -43,6 +44,11 @@ def test_python_commands_explain_themselves(command):
     assert all(option in shown.stdout for option in options)
 
 
+@pytest.mark.parametrize("command", commands("counterplay"))
+def test_counterplay_commands_are_there(command):
+    assert command.split()[1] in COMMANDS
+
+
 def test_make_targets_are_there():
     makefile = (ROOT / "Makefile").read_text()
     named = {line.split()[1] for line in commands("make")} | set(re.findall(r"`make ([a-z]+)", README + CONTRIBUTING))
@@ -57,7 +63,8 @@ def test_linked_files_are_there():
 
 
 def test_named_files_and_folders_are_there():
-    for name in re.findall(r"`((?:games|marl|metasolvers|experiments|counterplay|tests|docs)/[\w./]*)`", CONTRIBUTING):
+    floors = "games|marl|metasolvers|experiments|analysis|counterplay|papers|tests|docs"
+    for name in re.findall(rf"`((?:{floors})/[\w./]*)`", README + CONTRIBUTING):
         assert (ROOT / name).exists() or "tug_of_war" in name, name
 
 

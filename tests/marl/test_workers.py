@@ -96,14 +96,14 @@ def test_what_cannot_be_sent_is_told(two):
     assert dict(two.run(units(work.double, [(1,)]))) == {"unit 0": 2}
 
 
-def test_a_killed_worker_costs_its_unit_only(two, tmp_path, capfd):
+def test_a_killed_worker_costs_its_unit_only(two, tmp_path, caplog):
     log = tmp_path / "log"
     doomed = Unit("the doomed one", partial(work.killed_once, tmp_path / "flag"))
     others = units(work.logged, [(i, log) for i in range(10)])
     results = dict(two.run([others[0], doomed, *others[1:]]))
     assert results == {"the doomed one": "survived"} | {f"unit {i}": i for i in range(10)}
     assert sorted(log.read_text().split(), key=int) == [str(i) for i in range(10)]  # once each
-    assert "the worker at the doomed one was killed by SIGKILL; it is begun again" in capfd.readouterr().err
+    assert "the worker at the doomed one was killed by SIGKILL; it is begun again" in caplog.text
 
 
 def test_a_unit_that_kills_every_worker_is_given_up(two):
