@@ -14,6 +14,7 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
@@ -55,6 +56,7 @@ class Workers(Protocol):
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
 
 
+@dataclass(frozen=True)
 class Here:
     """This process: one unit after the other, in the order given."""
 
