@@ -53,7 +53,8 @@ doctor: install ## whether this machine has what is needed
 	$(RUN) -m counterplay.main doctor
 
 api: install ## write docs/api.md, the list of the public interface
-	$(RUN) -m counterplay.api > docs/api.md
+	$(RUN) -m counterplay.api > $(VENV)/api.md
+	@mv $(VENV)/api.md docs/api.md
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache

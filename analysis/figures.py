@@ -1,13 +1,10 @@
-"""The figures of a PSRO run, each a function of the run: `python -m analysis.figures runs/<name>` saves them all.
+"""The figures of a PSRO run, each a function of the run: `counterplay figures runs/<name>` saves them all.
 
 They are made to be printed: one column of text wide (7 inches), colours that the colour-blind and a grey printer keep
 apart, standard errors or intervals of 95 % wherever a number was estimated with its error.
 """
 
-import argparse
 import io
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -113,9 +110,8 @@ def learning(run: Run) -> Figure | None:
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), frameon=False, fontsize=7)
     reward = "the team's reward" if run.config["reward"] == "team" else "its own reward"
-    figure.suptitle(
-        f"Best responses in training, each on {reward} (means of training episodes, 95 % intervals)", fontsize=9
-    )
+    bands = "95 % intervals" if any(np.isfinite(curve.error).any() for curve in curves) else "no interval"
+    figure.suptitle(f"Best responses in training, each on {reward} (means of training episodes, {bands})", fontsize=9)
     return figure
 
 
@@ -203,20 +199,3 @@ def _against_index(table: np.ndarray, columns: int) -> list[np.ndarray]:
         np.stack([np.moveaxis(table[i], i, 0)[(slice(None), *(c,) * (players - 1))] for c in range(columns)], axis=1)
         for i in range(players)
     ]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 0, or 2 after a message where there is nothing to draw."""
-    parser = argparse.ArgumentParser(prog="counterplay figures", description="Draw the figures of a run again.")
-    parser.add_argument("run", type=Path, help="run folder, e.g. runs/rest_trap-0")
-    try:
-        for file in draw(parser.parse_args(arguments).run):
-            print(file)
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,12 +1,9 @@
-"""The notebook of a run, executed: `python -m analysis.notebook runs/<name>` writes its notebook.ipynb.
+"""The notebook of a run, executed: `counterplay notebook runs/<name>` writes its notebook.ipynb.
 
 Its source is analysis/notebooks/psro_run.py, text that jupytext turns into cells; open it in Jupyter to go further.
 """
 
-import argparse
 import os
-import sys
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,7 +24,7 @@ def write(path: Path) -> Path:
     """
     missing = [package for package in NEEDED if find_spec(package) is None]
     if missing:
-        raise ValueError(f"notebooks need {', '.join(missing)}: pip install 'counterplay[notebooks]'")
+        raise ValueError(f"notebooks need {', '.join(missing)}: pip install {' '.join(missing)}")
     load_run(path)  # says better than a cell what is wrong with it
     import jupytext
     from nbclient import NotebookClient
@@ -41,19 +38,3 @@ def write(path: Path) -> Path:
     file = path / "notebook.ipynb"
     write_whole(file, jupytext.writes(notebook, "ipynb").encode())
     return file
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 0, or 2 after a message where there is nothing to show."""
-    parser = argparse.ArgumentParser(prog="counterplay notebook", description="Write a run's notebook, executed.")
-    parser.add_argument("run", type=Path, help="run folder, e.g. runs/rest_trap-0")
-    try:
-        print(write(parser.parse_args(arguments).run))
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,12 +1,10 @@
-"""A run on one page to mail to a colleague: `python -m analysis.report runs/<name>` writes its report.html.
+"""A run on one page to mail to a colleague: `counterplay report runs/<name>` writes its report.html.
 
 The page needs nothing but itself: figures and style are in it, no script, nothing is fetched.
 """
 
-import argparse
 import shlex
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +12,19 @@ import numpy as np
 
 from analysis.figures import FIGURES, picture
 from analysis.files import write_whole
-from analysis.load import Iteration, Run, flat, load_run
+from analysis.load import Run, flat, load_run
 from analysis.markup import Html, element, folded, image, page, table
 from analysis.numbers import interval, rounded, share, shown
 from analysis.tables import (
+    LEAST_SHARE,
     MEASURES,
     Curve,
     iteration_table,
     learning_curves,
     measures,
     meta_strategies,
-    payoff_table,
     policies,
+    profile_table,
 )
 
 STYLE = Path(__file__).with_name("report.css")
@@ -42,8 +41,6 @@ SECTIONS = {
 FEW_ROWS = 20
 """Longer tables are folded."""
 MOST_PROFILES = 1000
-LEAST_SHARE = 1e-3
-"""Profiles below it are left out of the meta-strategy's support."""
 LINE = 88
 """Characters of a line of the command."""
 COMMAND = "python -m experiments.psro_bucket_brigade"
@@ -117,14 +114,13 @@ def _figures(run: Run) -> Iterator[str]:
 
 
 def _meta_strategy(run: Run) -> Iterator[str]:
-    played = payoff_table(run.iterations[-1])
-    support = int((played["probability"] >= LEAST_SHARE).sum())
-    rest = 1 - played["probability"][:support].sum()
+    sigma = run.iterations[-1].sigma
+    headers, rows = profile_table(run.iterations[-1], least=LEAST_SHARE)
+    rest = sigma[sigma < LEAST_SHARE].sum()
     caption = f"Joint profiles of the last meta-strategy with a probability of at least {share(LEAST_SHARE)}"
-    rows = list(_profiles(run.iterations[-1], support))
-    tail = f"; the {len(played['probability']) - support} others share {share(rest)}." if rest > 1e-12 else "."
-    shown_rows = table(_profile_headers(run.players), rows, caption + tail)
-    yield folded(f"{support} joint profiles of the last meta-strategy", shown_rows, support > FEW_ROWS)
+    tail = f"; the {sigma.size - len(rows):,} others share {share(rest)}." if rest > 1e-12 else "."
+    title = f"the likeliest {len(rows)} of {sigma.size:,} profiles"
+    yield folded(title, table(headers, rows, caption + tail), len(rows) > FEW_ROWS)
     shares = meta_strategies(run)
     columns = policies(run)
     lines = zip(columns["player"], columns["policy"], columns["unit"], strict=True)
@@ -138,25 +134,12 @@ def _meta_strategy(run: Run) -> Iterator[str]:
 
 def _payoffs(run: Run) -> Iterator[str]:
     last = run.iterations[-1]
-    count = min(last.sigma.size, MOST_PROFILES)
+    headers, rows = profile_table(last, MOST_PROFILES)
+    count = len(rows)
     caption = "Mean return per episode ± standard error of each player, in every joint profile, likeliest first."
     if count < last.sigma.size:
         caption += f" The first {count:,} of {last.sigma.size:,}: all are in snapshots/*/payoffs.npz."
-    shown_table = table(_profile_headers(run.players), _profiles(last, count), caption)
-    yield folded(f"{count:,} joint profiles", shown_table, count > FEW_ROWS)
-
-
-def _profile_headers(players: int) -> tuple[str, ...]:
-    return ("profile", "probability", "episodes", *(f"player {player}" for player in range(players)))
-
-
-def _profiles(iteration: Iteration, count: int) -> Iterator[tuple[str, ...]]:
-    for profile, probability, episodes, mean, error in zip(*payoff_table(iteration).values(), strict=True):
-        if count == 0:
-            return
-        count -= 1
-        returns = (" ± ".join(rounded(*pair)) for pair in zip(mean, error, strict=True))
-        yield ("-".join(map(str, profile)), share(probability), f"{episodes:,}", *returns)
+    yield folded(f"{count:,} joint profiles", table(headers, rows, caption), count > FEW_ROWS)
 
 
 def _learning(run: Run) -> Iterator[str]:
@@ -233,19 +216,3 @@ def _option(name: str, value: Any) -> str:
 def _configuration(run: Run) -> Iterator[str]:
     rows = [(name, "" if value is None else str(value)) for name, value in flat(run.config).items()]
     yield folded(f"{len(rows)} settings", table(("setting", "value"), rows), len(rows) > FEW_ROWS)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 0, or 2 after a message where there is nothing to report."""
-    parser = argparse.ArgumentParser(prog="counterplay report", description="Write a run's report.html again.")
-    parser.add_argument("run", type=Path, help="run folder, e.g. runs/rest_trap-0")
-    try:
-        print(write(parser.parse_args(arguments).run))
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from analysis.files import check_manifest
+from analysis.files import MANIFEST, check_manifest, digest
 from analysis.load import iteration_folders, load_run, read_settings
 
 State = Literal["finished", "interrupted", "running", "damaged"]
@@ -83,7 +83,29 @@ def is_locked(path: Path) -> bool:
 
 
 def check_run(path: Path) -> None:
-    """Compare every file that has a sha256 with it. Raises ValueError that names the first that differs."""
-    parts = (folder for part in ("policies", "snapshots", "gap") for folder in sorted((path / part).glob("[!.]*")))
-    for folder in (path, *parts):
+    """Compare the folder with its manifests, as resuming it does.
+
+    Raises ValueError that names the first file that differs, is missing, or is not the run's.
+    """
+    check_manifest(path, growing=True)
+    parts = {"policies": "[!.]*", "snapshots": "[!.]*", "gap": "[0-9]*"}
+    for folder in (folder for part, pattern in parts.items() for folder in sorted((path / part).glob(pattern))):
         check_manifest(folder)
+    folders = iteration_folders(path)
+    for iteration, folder in enumerate(folders):
+        if folder.name != f"{iteration:04d}":
+            raise ValueError(f"{folder.with_name(f'{iteration:04d}')} is missing")
+    if folders:
+        _check_policies(path, folders[-1])  # which has those of all before it
+
+
+def _check_policies(path: Path, iteration: Path) -> None:
+    """Raises ValueError unless the policies that the iteration's payoffs are of are there."""
+    try:
+        populations = json.loads((iteration / "snapshot.json").read_bytes())["policies"]
+        for policy in (policy for population in populations for policy in population):
+            folder = path / "policies" / policy["unit"].replace("/", "-")
+            if digest(folder / MANIFEST) != policy["sha256"]:
+                raise ValueError(f"{folder} is not the policy that the payoffs were measured with")
+    except (OSError, KeyError, TypeError) as error:
+        raise ValueError(f"{iteration} names policies that cannot be read: {error}") from error

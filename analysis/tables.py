@@ -3,12 +3,13 @@
 `pandas.DataFrame(columns(run.metrics))` is a data frame, for those who have pandas.
 """
 
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from analysis.load import Iteration, Rows, Run
-from analysis.numbers import shown
+from analysis.numbers import rounded, share, shown
 
 MEASURES = {
     "policies_per_player": "policies per player",
@@ -31,6 +32,10 @@ SHORT = {
     "nights": "nights",
 }
 """Short names of `MEASURES`, so that the rows of an ordinary run fit 100 columns."""
+
+
+LEAST_SHARE = 1e-3
+"""Probability below which a profile counts as hardly played."""
 
 
 class Curve(NamedTuple):
@@ -87,6 +92,28 @@ def payoff_table(iteration: Iteration) -> dict[str, np.ndarray]:
         "mean": iteration.mean.reshape(players, -1).T[order],
         "standard_error": iteration.standard_error.reshape(players, -1).T[order],
     }
+
+
+def profile_table(
+    iteration: Iteration, most: int | None = None, least: float = 0.0
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headers and rows, for people, of an iteration's joint profiles, likeliest first, with returns per episode.
+
+    At most `most` of them, of a probability of at least `least` under the meta-strategy.
+    """
+    played = payoff_table(iteration)
+    count = int((played["probability"] >= least).sum())
+    rows = [
+        (
+            "-".join(map(str, profile)),
+            share(probability),
+            *(" ± ".join(rounded(*pair)) for pair in zip(mean, error, strict=True)),
+            f"{episodes:,}",
+        )
+        for profile, probability, episodes, mean, error in islice(zip(*played.values(), strict=True), most)
+    ]
+    players = (f"player {player}" for player in range(iteration.sigma.ndim))
+    return ("profile", "probability", *players, "episodes"), rows[:count]
 
 
 def meta_strategies(run: Run) -> list[np.ndarray]:

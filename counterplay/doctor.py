@@ -5,10 +5,12 @@ import importlib.metadata
 import math
 import os
 import platform
+import shlex
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,9 +18,9 @@ from packaging.requirements import Requirement
 
 from counterplay.screen import Screen, bare_table
 from experiments.run import ROOM
+from marl.workers import available_cores
 
 PACKAGE = "counterplay"
-LANES = 4
 
 
 class Finding(NamedTuple):
@@ -77,7 +79,7 @@ def check_packages() -> Iterator[Finding]:
             advice = "" if fits else f"pip install '{needed.name}{needed.specifier}'"
             yield Finding(needed.name, f"{version or 'missing'} (needs {needed.specifier})", fits, advice)
     for extra, packages in lacking.items():
-        advice = f"pip install '{PACKAGE}[{extra}]'" if packages else ""
+        advice = shlex.join(["pip", "install", *packages]) if packages else ""
         yield Finding(f"extra {extra}", f"without {', '.join(packages)}" if packages else "is there", advice=advice)
 
 
@@ -90,9 +92,8 @@ def installed(package: str) -> str | None:
 
 
 def check_processors() -> Iterator[Finding]:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    yield Finding("processors", f"{usable} of {os.cpu_count()} usable; load {load} over 1, 5, 15 minutes")
+    yield Finding("processors", f"{available_cores()} of {os.cpu_count()} usable; load {load} over 1, 5, 15 minutes")
 
 
 def check_torch() -> Iterator[Finding]:
@@ -125,19 +126,15 @@ def check_disk() -> Iterator[Finding]:
 def check_games() -> Iterator[Finding]:
     """One step of every game, by uniform players."""
     import games
-    from games.lanes import GameLanes
-    from games.noise import Purpose
+    from games.play import states
     from games.policies import Uniform
 
     for name in games.GAMES:
-        lanes = GameLanes(games.make(name), LANES)
-        lanes.reset(seed=0)
-        actions = []
-        for seat, policy in enumerate(map(Uniform.of, lanes.action_spaces)):
-            noise = lanes.noise(Purpose.SEAT + seat, policy.noise_size)
-            actions.append(policy.act(lanes.observe(seat), lanes.legal(seat), None, noise)[0])
-        rewards = lanes.step(tuple(actions)).rewards
-        yield Finding(f"game {name}", f"steps, {len(lanes.agents)} players", bool((abs(rewards) < math.inf).all()))
+        game = games.make(name)
+        players = [Uniform.of(space) for space in game.action_spaces]
+        _, after = islice(states(game, players, 0, "doctor"), 2)
+        finite = bool((abs(game.rewards(*after)) < math.inf).all())
+        yield Finding(f"game {name}", f"steps, {len(game.agents)} players", finite)
 
 
 def check_meta_solver() -> Iterator[Finding]:

@@ -5,13 +5,14 @@ import inspect
 from collections.abc import Iterator, Sequence
 from textwrap import shorten
 
-import numpy as np
 from rich.console import RenderableType
 
 from counterplay.screen import Screen, bare_table
+from experiments.run import invocation
 from games import GAMES, env_id, make
 from games.game import Game
-from games.noise import Noise, Purpose
+from games.play import states
+from games.policies import Uniform
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.name is None:
         rows = [_row(name, make(name)) for name in GAMES]
         screen.print(bare_table(("game", "players", "actions", "observations", "what it is"), rows))
-        screen.print("counterplay games NAME shows a game's parameters, spaces and a start state")
+        screen.print(f"{invocation()} games NAME shows a game's parameters, spaces and a start state")
         return 0
     game = make(options.name)
     for part in _described(options.name, game, options.seed):
@@ -67,6 +68,5 @@ def _described(name: str, game: Game, seed: int) -> Iterator[RenderableType]:
 
 def start(game: Game, seed: int) -> str:
     """The text of a starting state."""
-    params = game.params()
-    noise = Noise(seed, ["start"]).draw(Purpose.INIT, 0, 1, game.noise_sizes[0])
-    return game.describe(params, game.init(params, np.asarray(noise)))
+    players = [Uniform.of(space) for space in game.action_spaces]
+    return game.describe(*next(states(game, players, seed, "start")))

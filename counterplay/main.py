@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from counterplay import __version__
-from experiments.stop import Stop, guarded
+from experiments.stop import guarded
 
 
 class Command(NamedTuple):
@@ -14,12 +14,16 @@ class Command(NamedTuple):
 
     module: str
     about: str
+    function: str = "main"
     typed: bool = False
-    """The module's `main` has typed parameters, of which tyro makes options, and not a list of arguments."""
+    """The function has typed parameters, of which tyro makes options, and not a list of arguments."""
 
     def run(self, name: str, given: list[str]) -> int:
-        """Exit code of the command. Nothing is imported before: torch takes a second."""
-        main = import_module(self.module).main
+        """Exit code of the command. Nothing is imported before: torch takes a second.
+
+        What cannot work is raised; `main` tells it. (A run guards itself too: it knows how to go on.)
+        """
+        main = getattr(import_module(self.module), self.function)
         if self.typed:
             import tyro
 
@@ -31,9 +35,9 @@ COMMANDS = {
     "psro": Command("experiments.psro_bucket_brigade", "PSRO with alpha-rank and PPO on Bucket Brigade"),
     "runs": Command("counterplay.runs", "the runs in a folder, and how far they are"),
     "show": Command("counterplay.show", "a run on the terminal: what it found, and what to do next"),
-    "report": Command("analysis.report", "a run as one HTML page, to mail or print"),
-    "figures": Command("analysis.figures", "draw the figures of a run again"),
-    "notebook": Command("analysis.notebook", "a run as a Jupyter notebook, executed"),
+    "report": Command("counterplay.files", "a run as one HTML page, to mail or print", "report"),
+    "figures": Command("counterplay.files", "draw the figures of a run again", "figures"),
+    "notebook": Command("counterplay.files", "a run as a Jupyter notebook, executed", "notebook"),
     "play": Command("experiments.play", "an episode of a run's policies, to look at"),
     "responses": Command("experiments.responses", "a run's best responses beside scripted replies", typed=True),
     "games": Command("counterplay.games", "the games there are, with their parameters and spaces"),
@@ -57,14 +61,7 @@ USAGE = "\n".join(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Hand the arguments to the command that comes first; its exit code, or 2 after a message for wrong input."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    code = 0
-
-    def work(stop: Stop) -> None:
-        nonlocal code
-        code = _run(given)
-        sys.stdout.flush()  # where nobody reads on, that is found out here
-
-    return guarded(work, lambda: "run the same command again") or code
+    return guarded(lambda stop: _run(given))
 
 
 def _run(given: list[str]) -> int:

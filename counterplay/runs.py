@@ -1,12 +1,14 @@
 """The runs in a folder: `counterplay runs`."""
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.numbers import shown
 from analysis.runs import Listed, list_runs
 from counterplay.screen import Screen, age, bare_table
+from experiments.run import invocation
 
 HEADERS = ("run", "state", "iterations", "gap", "team return", "written", "")
 
@@ -19,11 +21,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = list_runs(folder)
     screen = Screen()
     if not found:
-        screen.print(f"no runs in {folder}: `counterplay psro` makes one")
+        screen.print(f"no runs in {folder}: `{invocation()} psro` makes one", soft_wrap=True)
         return 0
     screen.print(bare_table(HEADERS, [_row(run) for run in found]))
     screen.print("gap: of the last meta-strategy that was asked for it; a lower bound is of the whole game")
-    screen.print(f"next: counterplay show {found[0].path}")
+    screen.print(f"next: {invocation()} show {shlex.quote(str(found[0].path))}", soft_wrap=True)
     return 0
 
 

@@ -9,13 +9,13 @@ from rich.columns import Columns
 from rich.console import RenderableType
 
 from analysis.load import Run, flat, load_run
-from analysis.numbers import rounded, share, shown
+from analysis.numbers import shown
 from analysis.runs import Listed, glance
-from analysis.tables import MEASURES, iteration_table, measures, payoff_table
+from analysis.tables import LEAST_SHARE, MEASURES, iteration_table, measures, profile_table
 from counterplay.screen import Screen, age, bare_table
+from experiments.run import invocation
 
 MOST_PROFILES = 10
-LEAST_SHARE = 1e-3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise ValueError(f"{listed.problem}; restore it from a copy of the run, or start a new run")
     screen = Screen()
     for part in (*_head(run, listed), *_found(run), *_next(listed)):
-        screen.print(part)
+        screen.print(part, soft_wrap=isinstance(part, str))  # commands can be copied as they are
     return 0
 
 
@@ -57,27 +57,16 @@ def _found(run: Run) -> Iterator[RenderableType]:
         else:
             yield f"{MEASURES[metric]}: not measured for the last meta-strategy"
     yield ""
-    played = payoff_table(run.iterations[-1])
-    rows = [
-        (
-            "-".join(map(str, profile)),
-            share(probability),
-            *(" ± ".join(rounded(*pair)) for pair in zip(*pays, strict=True)),
-        )
-        for profile, probability, _, *pays in zip(*played.values(), strict=True)
-        if probability >= LEAST_SHARE
-    ]
-    headers = ("profile", "probability", *(f"player {player}" for player in range(run.players)))
-    title = (
-        f"{min(len(rows), MOST_PROFILES)} likeliest of {len(played['profile']):,} profiles, returns ± standard error"
-    )
-    yield bare_table(headers, rows[:MOST_PROFILES], title)
+    headers, rows = profile_table(run.iterations[-1], MOST_PROFILES, LEAST_SHARE)
+    title = f"the likeliest {len(rows)} of {run.iterations[-1].sigma.size:,} profiles, returns ± standard error"
+    # Without the last column, their numbers of episodes, four players fit 80 columns.
+    yield bare_table(headers[:-1], [row[:-1] for row in rows], title)
     yield ""
 
 
 def _next(listed: Listed) -> Iterator[str]:
     folder = shlex.quote(str(listed.path))
-    go_on = f"counterplay psro --run-dir {folder} --resume"
+    go_on = f"{invocation()} psro --run-dir {folder} --resume"
     yield "next:"
     if listed.state == "running":
         yield "  a process is writing to it: look again later"
@@ -85,5 +74,5 @@ def _next(listed: Listed) -> Iterator[str]:
         yield f"  {go_on}"
     else:
         yield f"  {go_on} --iterations {(listed.iterations or 0) + 4}"
-        yield f"  counterplay responses {folder}"
-    yield f"  counterplay report {folder}"
+        yield f"  {invocation()} responses {folder}"
+    yield f"  {invocation()} report {folder}"

@@ -3,7 +3,6 @@
 python -m experiments.play runs/rest_trap-0 --save episode.gif
 """
 
-import io
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from experiments.stop import Stop, guarded
+from experiments.stop import guarded
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from games.play import Profile
     from games.window import Window
     from marl.psro import Snapshot
-
-HOLD = 2.0
-"""Seconds that the last picture stays in the window."""
 
 
 @dataclass(frozen=True)
@@ -41,34 +37,30 @@ class Options:
     seed: int = 0
     """Draws the profile, and what happens in the episode."""
     render: Literal["ansi", "human", "none"] = "ansi"
-    """A coloured line a night (ansi), a window (human; takes the extra `render`), or nothing to see."""
+    """A coloured line a night (ansi), a window (human; takes pygame-ce), or nothing to see."""
     save: Path | None = None
-    """Film to write, an episode.gif or an episode.mp4 (which takes the extra `render`)."""
+    """Film to write, an episode.gif or an episode.mp4 (which takes imageio-ffmpeg)."""
     fps: float = 2.0
     """Nights a second, in the window and the film."""
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise ValueError(f"seed must be at least 0, got {self.seed}")
-        if not 0 < self.fps <= 100:
-            raise ValueError(f"fps must lie in (0, 100], got {self.fps}")
+        from games.film import check_fps
+
+        check_fps(self.fps)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code (see `experiments.stop.guarded`)."""
-    options = tyro.cli(Options, args=None if arguments is None else list(arguments))
+    """The command. Raises as `show` does, and ValueError where a package is missing that was asked for."""
+    options = tyro.cli(Options, prog="counterplay play", args=None if arguments is None else list(arguments))
+    from gymnasium.error import DependencyNotInstalled
 
-    def work(stop: Stop) -> None:
-        from gymnasium.error import DependencyNotInstalled
-
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")
-        try:
-            show(options)
-        except DependencyNotInstalled as error:
-            raise ValueError(error) from None
-
-    return guarded(work, lambda: "run the same command again")
+    try:
+        show(options)
+    except DependencyNotInstalled as error:
+        raise ValueError(error) from None
+    return 0
 
 
 def show(options: Options) -> None:
@@ -78,7 +70,6 @@ def show(options: Options) -> None:
     from experiments import nights
     from experiments.psro_bucket_brigade import Config, began_as
     from games import film
-    from games.bucket_brigade import BucketBrigade
     from games.play import states
     from games.window import Window
 
@@ -87,7 +78,7 @@ def show(options: Options) -> None:
     config = began_as(options.run, Config())
     snapshot = _snapshot(options.run, options.iteration)
     numbers = _numbers(snapshot, options.profile, options.seed)
-    game = BucketBrigade(config.scenario, config.rules, config.max_nights)
+    game = config.game()
     profile: Profile = [population[i] for population, i in zip(snapshot.populations, numbers, strict=True)]
     window = Window(f"Bucket Brigade: {config.scenario}") if options.render == "human" else None
     console = Console(highlight=False, soft_wrap=True)
@@ -112,10 +103,12 @@ def show(options: Options) -> None:
 
 def _screen(window: "Window", game: "BucketBrigade", episode: "list[tuple[Params, State]]", fps: float) -> None:
     """Show the episode until its end, or until the user closes the window."""
+    from games import film
+
     for moment in episode:
         if not window.dismissed:
             window.show(game.frame(*moment), fps)
-    window.show(game.frame(*episode[-1]), 1 / HOLD)
+    window.show(game.frame(*episode[-1]), 1 / film.HOLD)
     window.close()
 
 
@@ -148,4 +141,4 @@ def _numbers(snapshot: "Snapshot", asked: tuple[int, ...] | None, seed: int) -> 
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(lambda stop: main()))

@@ -3,7 +3,6 @@
 python experiments/psro_bucket_brigade.py --help
 """
 
-import io
 import math
 import shlex
 import sys
@@ -30,10 +29,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from experiments.run import RunFolder
+    from games.bucket_brigade import BucketBrigade
     from games.game import Game, Policy
     from metasolvers import MetaSolver
 
-MODULE = "experiments.psro_bucket_brigade"
 PLACEMENT = (
     "name",
     "run_dir",
@@ -123,16 +122,22 @@ class Config:
         default = f"{self.scenario}-{self.seed}" + ("-smoke" if self.smoke else "")
         return self.run_dir or Path("runs") / (self.name or default)
 
+    def game(self) -> "BucketBrigade":
+        """The game that is played. Raises ValueError for a scenario or rules that are not published."""
+        from games.bucket_brigade import BucketBrigade
+
+        return BucketBrigade(self.scenario, self.rules, self.max_nights)
+
     @property
     def gap_budget(self) -> int:
         return self.ppo.steps if self.gap_steps is None else self.gap_steps
 
     def resume_command(self, iterations: int | None = None) -> str:
         """The command that goes on with the run, as far as it was to go or to another number of iterations."""
-        from experiments.run import interpreter
+        from experiments.run import invocation
 
         longer = "" if iterations is None else f" --iterations {iterations}"
-        return f"{interpreter()} -m {MODULE} --run-dir {shlex.quote(str(self.folder))} --resume{longer}"
+        return f"{invocation()} psro --run-dir {shlex.quote(str(self.folder))} --resume{longer}"
 
     def settings(self) -> dict[str, Any]:
         """What the results depend on, as plain JSON values."""
@@ -176,20 +181,18 @@ class Plan(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code (see `experiments.stop.guarded`)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    advice = ["nothing is lost; run the same command again"]
 
     def work(stop: Stop) -> None:
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # an odd locale has no plus-minus sign, but the run should go on
+        stop.advice = "nothing is lost; run the same command again"
         config = parse(given)
         plan = planned(config)
         with opened(config) as run:
-            advice[0] = f"go on with {config.resume_command(config.iterations)}"
+            stop.advice = f"go on with {config.resume_command(config.iterations)}"
             from experiments.psro import solve  # torch
 
             solve(plan, run, stop)
 
-    return guarded(work, lambda: advice[0])
+    return guarded(work)
 
 
 def parse(given: list[str]) -> Config:
@@ -198,7 +201,7 @@ def parse(given: list[str]) -> Config:
     if "--resume" in given and not {"-h", "--help"} & set(given):
         early, _ = tyro.cli(Early, args=given, add_help=False, return_unknown_args=True)
         default = began_as(replace(default, **vars(early)).folder, default)
-    return tyro.cli(Config, args=given, default=default)
+    return tyro.cli(Config, prog="counterplay psro", args=given, default=default)
 
 
 def began_as(folder: Path, placed: Config) -> Config:
@@ -218,11 +221,10 @@ def began_as(folder: Path, placed: Config) -> Config:
 
 def planned(config: Config) -> Plan:
     """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
-    from games.bucket_brigade import BucketBrigade
     from games.bucket_brigade.scripted import policy
     from metasolvers import meta_solver
 
-    game = BucketBrigade(config.scenario, config.rules, config.max_nights)
+    game = config.game()
     try:
         initial = policy(config.initial, game)
     except TypeError as error:

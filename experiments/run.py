@@ -7,8 +7,8 @@ metrics.jsonl    every metric of the snapshots, one JSON object a line; equal fo
 timing.jsonl     wall-clock seconds and speeds, which never are
 summary.json     what was measured in the end
 events/          TensorBoard's view of metrics.jsonl
-figures/         drawn by `python -m analysis.figures`
-report.html      all of it on one page, by `python -m analysis.report`; notebook.ipynb by `analysis.notebook`
+figures/         drawn by `counterplay figures`
+report.html      all of it on one page, by `counterplay report`; notebook.ipynb by `counterplay notebook`
 
 docs/run_folder.md documents every file, and when the format's number is raised.
 """
@@ -123,6 +123,13 @@ def interpreter() -> str:
     """The Python that runs this, as one would type it here."""
     executable, here = Path(sys.executable), Path.cwd()
     return shlex.quote(str(executable.relative_to(here) if executable.is_relative_to(here) else executable))
+
+
+def invocation() -> str:
+    """The command `counterplay`, as one would type it here: by its name where that finds this Python's own."""
+    found = shutil.which("counterplay")
+    own = found is not None and Path(found).parent == Path(sys.executable).parent
+    return "counterplay" if own else f"{interpreter()} -m counterplay.main"
 
 
 def provenance() -> dict:

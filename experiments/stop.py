@@ -1,5 +1,6 @@
 """How a command ends: signals, errors and exit codes."""
 
+import io
 import os
 import signal
 import sys
@@ -34,6 +35,8 @@ class Stop:
     """
 
     signum: int | None = None
+    advice = "run the same command again"
+    """What to do next, for whoever ended the command; it may say something better as it goes."""
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -55,28 +58,32 @@ class Stop:
             raise Stopped
 
 
-def guarded(work: Callable[[Stop], None], advice: Callable[[], str]) -> int:
+def guarded(work: Callable[[Stop], int | None]) -> int:
     """Run `work` and return the exit code; what can be expected to go wrong costs one message, no traceback.
 
-    0: done. 128 + signal: stopped; the message ends with `advice()`, what to do next. 2: a value the user gave cannot
-    work (ValueError), the system refused (OSError, MemoryError: full disk, no permission), or training diverged
-    (ArithmeticError). Notes, such as where a unit of work failed, follow the message.
+    What `work` returns, or 0: done. 128 + signal: stopped; the message ends with the stop's `advice`. 2: a value the
+    user gave cannot work (ValueError), the system refused (OSError, MemoryError: full disk, no permission), or training
+    diverged (ArithmeticError). Notes, such as where a unit of work failed, follow the message.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # an odd locale has no plus-minus sign, but the command should go on
     stop = Stop()
     with stop.listening():
         try:
-            work(stop)
-            return 0
+            code = work(stop)
+            if sys.stdout is not None:
+                sys.stdout.flush()  # where nobody reads on, that is found out here
+            return code or 0
         except BrokenPipeError:  # nobody reads on, as after `| head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 128 + signal.SIGPIPE
         except (ValueError, OSError, ArithmeticError, MemoryError) as error:
             if stop.signum is None:
-                after = f"; once that is mended, {advice()}" if isinstance(error, OSError) else ""
+                after = f"; once that is mended, {stop.advice}" if isinstance(error, OSError) else ""
                 print("\n".join([f"error: {error}{after}", *getattr(error, "__notes__", [])]), file=sys.stderr)
                 return REFUSED
         except BaseException:  # libraries may wrap what interrupted them into errors of their own
             if stop.signum is None:
                 raise
-        print(f"stopped by {signal.Signals(stop.signum).name}: {advice()}", file=sys.stderr)
+        print(f"stopped by {signal.Signals(stop.signum).name}: {stop.advice}", file=sys.stderr)
         return 128 + stop.signum

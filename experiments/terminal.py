@@ -2,6 +2,7 @@
 
 import sys
 import time
+from textwrap import fill
 from types import TracebackType
 from typing import Protocol
 
@@ -10,10 +11,21 @@ from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
 
-COLUMNS = ("iteration", "policies", "gap", "gap before", "team return", "per night", "steps/s", "time left")
+from analysis.tables import SHORT
 
-CAPTION = """gap: what players gain by deviating to policies found (CCE gap)
-gap before: a lower bound on the last one's gap in the whole game
+MEASURED = {
+    "policies_per_player": SHORT["policies_per_player"],
+    "restricted_gap": SHORT["restricted_gap"],
+    "full_gap": f"{SHORT['full_gap']} (previous)",  # known once the next best responses are
+    "team_return": SHORT["team_return"],
+    "team_return_per_night": SHORT["team_return_per_night"],
+}
+"""Metric -> its column."""
+COLUMNS = ("iteration", *MEASURED.values(), "steps/s", "time left")
+HEADER_WIDTH = 12
+
+CAPTION = """gap found: what players gain by deviating to policies found (CCE gap)
+gap, whole game (previous): at least that of the meta-strategy before
 ± standard errors: where nothing is to be gained, gaps may be < 0"""
 
 
@@ -55,7 +67,7 @@ class LiveTable:
 
     def _render(self) -> Group:
         headers = ({"iteration": "iter", "time left": "left"}.get(name, name) for name in COLUMNS)
-        columns = (Column(header, justify="right", no_wrap=True) for header in headers)
+        columns = (Column(fill(header, HEADER_WIDTH), justify="right", no_wrap=True) for header in headers)
         # Bare, so that the rows of an ordinary run fit 80 columns.
         table = Table(*columns, caption=CAPTION, box=None, pad_edge=False, padding=(0, 1, 0, 0))
         for cells in self.rows:

@@ -29,14 +29,19 @@ def save(frames: Frames, path: str | os.PathLike, fps: float = 2.0) -> None:
     """
     path = Path(path)
     writer = writer_for(path)
-    if not 0 < fps <= 100:
-        raise ValueError(f"fps must lie in (0, 100], got {fps}")
+    check_fps(fps)
     frames = iter(frames)
     first = next(frames, None)
     if first is None:
         raise ValueError(f"a film needs at least one picture, got none for {path}")
     with _whole(path) as temporary:
         writer(chain([first], frames), temporary, fps)
+
+
+def check_fps(fps: float) -> None:
+    """Raises ValueError for a pace that is none, or too fast to follow."""
+    if not 0 < fps <= 100:
+        raise ValueError(f"fps must lie in (0, 100], got {fps}")
 
 
 def writer_for(path: Path) -> Callable[[Frames, Path, float], None]:
@@ -96,7 +101,7 @@ def _ffmpeg() -> str:
         from imageio_ffmpeg import get_ffmpeg_exe
     except ImportError as error:
         raise DependencyNotInstalled(
-            f'an .mp4 takes imageio-ffmpeg ({error}): pip install "counterplay[render]", or save a .gif'
+            f"an .mp4 takes imageio-ffmpeg ({error}): pip install imageio-ffmpeg, or save a .gif"
         ) from None
     return get_ffmpeg_exe()
 

@@ -20,9 +20,7 @@ class Window:
         try:
             import pygame
         except ImportError as error:
-            raise DependencyNotInstalled(
-                f'showing a window takes pygame ({error}): pip install "counterplay[render]"'
-            ) from None
+            raise DependencyNotInstalled(f"showing a window takes pygame ({error}): pip install pygame-ce") from None
         self.title, self.dismissed = title, False
         self._pygame = pygame
         self._surface: Any = None

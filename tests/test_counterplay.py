@@ -1,5 +1,6 @@
 """The `counterplay` command, as a user meets it."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from analysis.tables import payoff_table
 from counterplay import __version__, doctor
 from counterplay.main import COMMANDS, main
 from counterplay.screen import age
+from experiments.run import invocation
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = [sys.executable, "-m", "counterplay.main"]
@@ -53,12 +55,36 @@ def test_it_tells_its_version_and_its_commands(capsys: pytest.CaptureFixture[str
     assert all(name in out for name in COMMANDS)
 
 
+def imported_for(*arguments: str) -> set[str]:
+    """Modules that a process has imported when the command ends."""
+    code = (
+        "import atexit, sys; from counterplay.main import main; "
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); sys.exit(main())"
+    )
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
 def test_help_imports_next_to_nothing() -> None:
-    code = "import sys; from counterplay.main import main; main(['--help']); print(sorted(sys.modules))"
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {"torch", "numpy", "tyro", "rich", "games"} & imported_for("--help")
     assert time.perf_counter() - start < 3  # 0.1 s on cores of one's own
-    assert not {f"'{name}'" for name in ("torch", "numpy", "tyro", "rich", "games")} & set(done.stdout.split(", "))
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_help_of_a_command_leaves_alone_what_takes_its_time(name: str) -> None:
+    assert not {"torch", "matplotlib"} & imported_for(name, "--help")
+
+
+@pytest.mark.parametrize("name", ["show", "runs"])
+def test_a_terminal_that_knows_few_characters_gets_others(name: str, folder: Path) -> None:
+    where = folder / "finished" if name == "show" else folder
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [*COMMAND, name, str(where)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "at least 7.2 ? 3.2" in done.stdout
 
 
 def test_without_a_command_it_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,12 +137,24 @@ def test_runs_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "finished" in rows["finished"].split()[1]
     assert "interrupted" in rows["interrupted"].split()[1]
     assert all("2 of 2" in row and "±" in row and "ago" in row for row in rows.values())
-    assert "counterplay show" in lines[-1]
+    assert lines[-1].startswith(f"next: {invocation()} show {folder}")
+
+
+def test_commands_are_printed_as_they_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script = tmp_path / "counterplay"
+    script.touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", "")
+    assert invocation() == f"{tmp_path / 'python'} -m counterplay.main"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert invocation() == "counterplay"
+    monkeypatch.setattr(sys, "executable", "/elsewhere/python")  # the name leads to another Python
+    assert invocation() == "/elsewhere/python -m counterplay.main"
 
 
 def test_an_empty_folder_says_how_to_fill_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", str(tmp_path)]) == 0
-    assert "counterplay psro" in capsys.readouterr().out
+    assert f"{invocation()} psro" in capsys.readouterr().out
 
 
 def test_a_run_is_shown_with_what_to_do_next(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +165,7 @@ def test_a_run_is_shown_with_what_to_do_next(folder: Path, capsys: pytest.Captur
         assert words in out
     assert main(["show", str(folder / "interrupted")]) == 0
     out = capsys.readouterr().out
-    assert f"counterplay psro --run-dir {folder / 'interrupted'} --resume\n" in out
+    assert f"{invocation()} psro --run-dir {folder / 'interrupted'} --resume\n" in out
 
 
 def test_a_damaged_run_is_not_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,7 +210,13 @@ def test_the_doctor_names_what_is_broken_and_how_to_mend_it(
     monkeypatch.setattr(doctor, "CHECKS", (doctor.check_packages, doctor.check_games))
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
-    for words in ("numpy>=99", "missing (needs >=1)", "counterplay[pictures]", "ZeroDivisionError", "3 broken"):
+    for words in (
+        "numpy>=99",
+        "missing (needs >=1)",
+        "pip install 'no-such-extra>=1'",
+        "ZeroDivisionError",
+        "3 broken",
+    ):
         assert words in out
 
 

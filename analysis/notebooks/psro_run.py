@@ -22,8 +22,8 @@ from pathlib import Path
 
 from analysis import figures
 from analysis.load import load_run
-from analysis.numbers import share, shown
-from analysis.tables import MEASURES, measures, payoff_table
+from analysis.numbers import shown
+from analysis.tables import MEASURES, measures, profile_table
 
 # %% tags=["parameters"]
 run_folder = os.environ.get("COUNTERPLAY_RUN", "runs/rest_trap-0")
@@ -56,12 +56,9 @@ figures.payoff_matrices(run)
 # The profiles that the meta-strategy plays most:
 
 # %%
-table = payoff_table(run.iterations[-1])
-for profile, probability, mean, error in list(
-    zip(table["profile"], table["probability"], table["mean"], table["standard_error"], strict=True)
-)[:5]:
-    returns = ", ".join(f"{value:.1f} ± {width:.1f}" for value, width in zip(mean, error, strict=True))
-    print("-".join(map(str, profile)), f"{share(probability):>8}:", returns)
+headers, rows = profile_table(run.iterations[-1], most=5)
+for line in (headers, *rows):
+    print(*(f"{cell:>16}" for cell in line))
 
 # %% [markdown]
 # ## Meta-strategy

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from counterplay.bench.row import Row
+from experiments.stop import guarded
 from games.spelling import unknown
 
 PARTS = ("games", "metasolvers", "ppo", "workers", "runs")
@@ -34,15 +35,13 @@ class Bench:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 0, or 2 after a message for parts or files that cannot be."""
+    """The command. Raises ValueError for parts or files that cannot be."""
     config = tyro.cli(Bench, prog="counterplay bench", args=arguments, description=Bench.__doc__)
     for part in config.only:
         if part not in PARTS:
-            print(f"error: {unknown('part of the benchmark', part, PARTS)}", file=sys.stderr)
-            return 2
+            raise unknown("part of the benchmark", part, PARTS)
     if not config.only or (config.json and not config.json.absolute().parent.is_dir()):
-        print(f"error: --only needs a part, and --json a file in a folder that exists; got {config}", file=sys.stderr)
-        return 2
+        raise ValueError(f"--only needs a part, and --json a file in a folder that exists; got {config}")
     load = os.getloadavg()
     rows = []
     for part in config.only:
@@ -82,4 +81,4 @@ def _number(value: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(lambda stop: main()))

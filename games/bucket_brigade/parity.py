@@ -108,4 +108,4 @@ def main(episodes: int = 4000, seed: int = 0, only: str = "") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(tyro.cli(main))
+    sys.exit(tyro.cli(main, prog="python -m games.bucket_brigade.parity"))

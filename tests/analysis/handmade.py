@@ -54,6 +54,12 @@ def write_json(file: Path, value: dict) -> None:
     file.write_text(json.dumps(value))
 
 
+def edit(file: Path, **changes: object) -> None:
+    """Set keys of a JSON object; None removes them."""
+    about = json.loads(file.read_text()) | changes
+    file.write_text(json.dumps({key: value for key, value in about.items() if value is not None}))
+
+
 def seal(folder: Path, pattern: str = "*") -> None:
     """Write the manifest of a folder's files."""
     files = [file for file in folder.glob(pattern) if file.name != "manifest.json"]

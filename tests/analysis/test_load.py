@@ -7,13 +7,17 @@ import numpy as np
 import pytest
 
 from analysis.load import Run, load_run, read_settings
-from analysis.tables import MEASURES, columns, learning_curves, measures, meta_strategies, payoff_table, policies
-
-
-def edit(file: Path, **changes: object) -> None:
-    """Set keys of a JSON object; None removes them."""
-    about = json.loads(file.read_text()) | changes
-    file.write_text(json.dumps({key: value for key, value in about.items() if value is not None}))
+from analysis.tables import (
+    MEASURES,
+    columns,
+    learning_curves,
+    measures,
+    meta_strategies,
+    payoff_table,
+    policies,
+    profile_table,
+)
+from tests.analysis.handmade import edit
 
 
 def test_a_stored_run_is_read(stored: Run) -> None:
@@ -72,6 +76,18 @@ def test_the_payoff_table_lists_every_profile_likeliest_first(stored: Run) -> No
         assert mean.tolist() == last.mean[(slice(None), *profile)].tolist()
         assert error.tolist() == last.standard_error[(slice(None), *profile)].tolist()
         assert episodes == 64
+
+
+def test_profiles_for_people_are_cut_by_number_and_by_probability(stored: Run) -> None:
+    last = stored.iterations[-1]
+    headers, rows = profile_table(last)
+    assert headers == ("profile", "probability", "player 0", "player 1", "player 2", "player 3", "episodes")
+    assert (len(rows), {len(row) for row in rows}) == (81, {7})
+    assert profile_table(last, most=5)[1] == rows[:5]
+    likely = int((last.sigma >= 1e-3).sum())
+    assert profile_table(last, most=5, least=1e-3)[1] == rows[: min(likely, 5)]
+    assert rows[0][0] == "-".join(map(str, payoff_table(last)["profile"][0]))
+    assert all("±" in cell for cell in rows[0][2:6])
 
 
 def test_marginals_sum_to_one_where_there_are_policies(stored: Run) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from analysis import notebook
+from counterplay.main import main
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what Jupyter itself is made of
 def test_it_shows_every_figure(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert notebook.main([str(copy)]) == 0
+    assert main(["notebook", str(copy)]) == 0
     file = copy / "notebook.ipynb"
     assert capsys.readouterr().out == f"{file}\n"
     cells = [cell for cell in json.loads(file.read_text())["cells"] if cell["cell_type"] == "code"]
@@ -22,14 +23,12 @@ def test_it_shows_every_figure(copy: Path, capsys: pytest.CaptureFixture[str]) -
     assert all(output.get("name") != "stderr" for output in outputs)
 
 
-def test_without_the_extra_it_says_what_to_install(
-    copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(notebook, "NEEDED", ("no_such_package",))
-    assert notebook.main([str(copy)]) == 2
-    assert capsys.readouterr().err == "error: notebooks need no_such_package: pip install 'counterplay[notebooks]'\n"
+def test_without_the_extra_it_says_what_to_install(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook, "NEEDED", ("jupytext", "no_such_package", "nor_this"))
+    with pytest.raises(ValueError, match="need no_such_package, nor_this: pip install no_such_package nor_this"):
+        notebook.write(copy)
 
 
-def test_what_is_no_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert notebook.main([str(tmp_path)]) == 2
-    assert "is no run folder" in capsys.readouterr().err
+def test_what_is_no_run_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is no run folder"):
+        notebook.write(tmp_path)

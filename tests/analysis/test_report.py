@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.figures import FIGURES
 from analysis.files import write_whole
 from analysis.load import Run, load_run
 from analysis.markup import Html, element, folded, table
 from analysis.numbers import interval, rounded, share
-from analysis.report import html, main
+from analysis.report import html, write
+from counterplay.main import main
 from tests.analysis.handmade import write_run
 
 NASTY = "<script>alert('&\"')</script>"
@@ -99,6 +101,7 @@ def test_it_says_what_was_measured_and_how(page: Page, stored: Run) -> None:
 
 def test_every_profile_is_listed_with_its_errors(page: Page) -> None:
     assert "81 joint profiles" in page.text
+    assert "the 80 others share" in page.text
     assert page.text.count(" ± ") > 81 * 4
 
 
@@ -145,16 +148,18 @@ def test_markup_is_escaped_once() -> None:
 
 
 def test_the_command_writes_the_same_page_every_time(
-    copy: Path, capsys: pytest.CaptureFixture[str], source: bytes
+    copy: Path, stored: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([str(copy)]) == 0
+    few = {name: FIGURES[name] for name in ("convergence", "learning_curves")}  # with markers and clip paths
+    monkeypatch.setattr("analysis.report.FIGURES", few)
+    assert main(["report", str(copy)]) == 0
     assert capsys.readouterr().out == f"{copy / 'report.html'}\n"
-    assert (copy / "report.html").read_bytes() == source
+    assert (copy / "report.html").read_bytes() == html(stored)
 
 
-def test_what_is_no_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path)]) == 2
-    assert "is no run folder" in capsys.readouterr().err
+def test_what_is_no_run_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is no run folder"):
+        write(tmp_path)
 
 
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

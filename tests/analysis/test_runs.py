@@ -9,7 +9,7 @@ import pytest
 
 from analysis.load import load_run
 from analysis.runs import glance, is_locked, list_runs
-from tests.analysis.test_load import edit
+from tests.analysis.handmade import edit
 
 
 def without_the_last_iteration(run: Path) -> None:

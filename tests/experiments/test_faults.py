@@ -103,10 +103,10 @@ def test_a_run_is_the_same_whoever_works(workers: str, finished: Path, tmp_path:
 def test_a_unit_that_fails_is_told_with_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     failing = Unit("train/2/0", lambda: [][0])
     with pytest.raises(IndexError) as raised:
-        guarded(lambda stop: list(Here().run([failing])), lambda: "")
+        guarded(lambda stop: list(Here().run([failing])))
     assert "in train/2/0" in raised.value.__notes__[0]
     diverging = Unit("train/2/1", lambda: 1 / 0)
-    assert guarded(lambda stop: list(Here().run([diverging])), lambda: "") == 2
+    assert guarded(lambda stop: list(Here().run([diverging]))) == 2
     err = capsys.readouterr().err
     assert err.startswith("error: division by zero\nin train/2/1")
     assert "Traceback" in err

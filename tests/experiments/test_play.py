@@ -2,39 +2,23 @@
 
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from experiments import psro_bucket_brigade
-from experiments.play import main
-from tests.experiments.test_psro_bucket_brigade import TINY
+from counterplay.main import main
 from tests.games.test_film import pictures_of
-
-ROOT = Path(__file__).resolve().parents[2]
-SHORT = ("--gap-steps", "0", "--max-nights", "6")
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny run of one iteration."""
-    folder = tmp_path_factory.mktemp("play") / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("experiments.psro.draw", lambda path: [])
-        assert psro_bucket_brigade.main([*TINY, *SHORT, "--run-dir", str(folder)]) == 0
-    return folder
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    assert main([str(argument) for argument in arguments]) == 0
+    assert main(["play", *map(str, arguments)]) == 0
     return capsys.readouterr().out
 
 
-def test_the_policies_asked_for_play_a_line_a_night(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = shown(capsys, run, "--profile", "0", "1", "0", "1", "--seed", "4")
+def test_the_policies_asked_for_play_a_line_a_night(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, finished, "--profile", "0", "1", "0", "1", "--seed", "4")
     assert "agent_0 plays policy 0, the initial uniform policy" in out
     assert "agent_3 plays policy 1, the best response of iteration 1" in out
     assert "\x1b" not in out
@@ -44,44 +28,44 @@ def test_the_policies_asked_for_play_a_line_a_night(run: Path, capsys: pytest.Ca
     earned = [float(reward) for _, _, deeds in lines for reward in re.findall(r" ([+-][\d.]+)", deeds)]
     team = float(re.search(r"team (-?[\d.]+)$", out, flags=re.MULTILINE)[1])  # type: ignore[index]
     assert sum(earned) == pytest.approx(team, abs=0.05 * len(earned) + 0.05)
-    assert out == shown(capsys, run, "--profile", "0", "1", "0", "1", "--seed", "4")
+    assert out == shown(capsys, finished, "--profile", "0", "1", "0", "1", "--seed", "4")
 
 
-def test_a_profile_is_drawn_from_the_meta_strategy(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = shown(capsys, run, "--iteration", "0", "--render", "none")
+def test_a_profile_is_drawn_from_the_meta_strategy(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = shown(capsys, finished, "--iteration", "0", "--render", "none")
     assert first.count("plays policy 0") == 4
     assert "a profile of probability 1 in the meta-strategy of iteration 0" in first
     assert "■" not in first
 
 
 def test_a_terminal_gets_colours(
-    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLORTERM", "truecolor")
-    assert "\x1b[38;2;86;180;233m■" in shown(capsys, run)
+    assert "\x1b[38;2;86;180;233m■" in shown(capsys, finished)
 
 
-def test_films_show_every_night(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_films_show_every_night(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gif, mp4 = tmp_path / "episode.gif", tmp_path / "episode.mp4"
-    out = shown(capsys, run, "--render", "none", "--save", gif, "--fps", "10")
+    out = shown(capsys, finished, "--render", "none", "--save", gif, "--fps", "10")
     assert f"saved {gif}" in out
     nights = int(re.search(r"returns after (\d+) nights", out)[1])  # type: ignore[index]
     with Image.open(gif) as film:
         assert (film.n_frames, film.size) == (nights + 1, (960, 640))
-    shown(capsys, run, "--render", "none", "--save", mp4, "--fps", "10")
+    shown(capsys, finished, "--render", "none", "--save", mp4, "--fps", "10")
     assert len(pictures_of(mp4, (640, 960, 3))) == nights + 20  # the last one stands for two seconds
 
 
 def test_a_window_shows_the_episode(
-    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setattr("experiments.play.HOLD", 0.01)
-    assert "returns after" in shown(capsys, run, "--render", "human", "--fps", "100")
+    monkeypatch.setattr("games.film.HOLD", 0.01)
+    assert "returns after" in shown(capsys, finished, "--render", "human", "--fps", "100")
     monkeypatch.setitem(sys.modules, "pygame", None)
-    assert main([str(run), "--render", "human"]) == 2
-    assert "counterplay[render]" in capsys.readouterr().err
+    assert main(["play", str(finished), "--render", "human"]) == 2
+    assert "pip install pygame-ce" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -96,37 +80,28 @@ def test_a_window_shows_the_episode(
     ],
 )
 def test_what_cannot_be_played_costs_one_line(
-    run: Path, options: str, message: str, capsys: pytest.CaptureFixture[str]
+    finished: Path, options: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([str(run), *options.split()]) == 2
+    assert main(["play", str(finished), *options.split()]) == 2
     out, err = capsys.readouterr()
     assert message in err
     assert (out, err.count("\n"), "Traceback" in err) == ("", 1, False)
 
 
-def test_there_must_be_a_run_with_an_iteration(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path / "none")]) == 2
+def test_there_must_be_a_run_with_an_iteration(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["play", str(tmp_path / "none")]) == 2
     assert "there is no run at" in capsys.readouterr().err
-    young = Path(shutil.copytree(run, tmp_path / "young"))
+    young = Path(shutil.copytree(finished, tmp_path / "young"))
     shutil.rmtree(young / "snapshots")
-    assert main([str(young)]) == 2
+    assert main(["play", str(young)]) == 2
     assert "has finished no iteration yet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", ["--fps 0", "--seed -1", "--render film"])
-def test_impossible_values_exit_with_2(run: Path, options: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_impossible_values_exit_with_2(finished: Path, options: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        main([str(run), *options.split()])
+        main(["play", str(finished), *options.split()])
     assert end.value.code == 2
     assert options.split()[0].strip("-") in capsys.readouterr().err
-
-
-def test_help_leaves_torch_alone() -> None:
-    code = (
-        "import sys\nfrom experiments.play import main\n"
-        "try: main(['--help'])\nexcept SystemExit as end: assert end.code == 0\n"
-        "assert 'torch' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "--profile" in done.stdout

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.runs import glance
 from experiments import responses
 from experiments.psro_bucket_brigade import Config, main
 from experiments.run import RunFolder
@@ -145,7 +146,7 @@ def test_piped_output_is_plain_lines_and_a_summary(copy: Path, capsys: pytest.Ca
     assert main(["--run-dir", str(copy), "--resume", *ALONE]) == 0
     out = capsys.readouterr().out
     assert "\x1b" not in out
-    assert "iteration 1 | policies 2 | gap" in out
+    assert "iteration 1 | policies 2 | gap found" in out
     for words in ("lower bound", "± standard error", f"--run-dir {copy} --resume"):
         assert words in out
 
@@ -215,7 +216,7 @@ def test_a_stopped_extension_goes_on_by_the_command_it_prints(
     with monkeypatch.context() as patch:
         interrupt_at(3, signal.SIGTERM, patch)
         assert main(["--run-dir", str(copy), "--resume", *ALONE, "--iterations", "2"]) == 128 + signal.SIGTERM
-    command = capsys.readouterr().err.split("experiments.psro_bucket_brigade ")[1]
+    command = capsys.readouterr().err.split(" psro ")[1]
     assert main([*shlex.split(command), *ALONE]) == 0
     assert (copy / "snapshots" / "0002").exists()
     assert (
@@ -236,8 +237,10 @@ def test_responses_are_judged_beside_scripted_players(copy: Path, capsys: pytest
     assert out.count(" NO") == 4
     for words in ("best scripted reply", "team of", "specialist", "spread", "meta-strategy", "gap in the whole game"):
         assert words in out
-    assert responses.main(copy / "no-run") == 2
-    assert "no run" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="no run"):
+        responses.main(copy / "no-run")
+    with pytest.raises(ValueError, match="at least 2"):
+        responses.main(copy, episodes=1)
 
 
 def emptied(file: Path) -> None:
@@ -276,16 +279,21 @@ def flip(file: Path) -> None:
         ("snapshots/0000/manifest.json", emptied),
         ("snapshots/0000/manifest.json", listed),
         ("snapshots/0000", joined),
+        ("policies/train-1-0", joined),
+        ("gap/0001", joined),
         ("manifest.json", emptied),
         ("snapshots/0000", shutil.rmtree),
         ("policies/train-1-2", shutil.rmtree),
     ],
 )
-def test_a_damaged_run_is_refused_and_left_as_it_is(
+def test_a_damaged_run_is_listed_as_such_refused_and_left_as_it_is(
     copy: Path, damaged: str, damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert glance(copy).state == "finished"
     damage(copy / damaged)
     before = contents(copy)
+    if damaged != "run.json" or damage is not Path.unlink:  # without it, it is no run to be listed
+        assert glance(copy).state == "damaged"
     assert main(["--run-dir", str(copy), "--resume", *ALONE]) == 2
     err = capsys.readouterr().err
     assert str(copy) in err

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from analysis.load import FORMAT, READABLE
+from analysis.load import FORMAT, READABLE, load_run
 from analysis.report import COMMAND, command
 from experiments.psro_bucket_brigade import main, parse
+from experiments.report import summary
 from marl.atomic import digest
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
 from tests.experiments.tiny import ROOT, TINY
@@ -79,6 +80,18 @@ def test_metrics(finished: Path) -> None:
     rows = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
     units = {row["metric"]: row.get("unit", "") for row in rows}
     assert units == {name: unit for name, (unit, _) in documented("`metrics.jsonl`").items()}
+
+
+def test_the_summary(finished: Path) -> None:
+    found = json.loads((finished / "summary.json").read_text())
+    assert list(found) == list(documented("`summary.json`"))
+    rows = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
+    last = [row for row in rows if row["iteration"] == found["iteration"] == 1 and "player" not in row]
+    assert found["measured"] == {row["metric"]: row for row in last}
+
+
+def test_the_stored_runs_summary_is_as_a_run_writes_it() -> None:
+    assert json.loads((STORED / "summary.json").read_text()) == summary(load_run(STORED).metrics)
 
 
 def test_policies(finished: Path) -> None:

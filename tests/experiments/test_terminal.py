@@ -5,14 +5,14 @@ import io
 from rich.console import Console
 
 from analysis.numbers import shown
-from experiments.terminal import Forecast, LiveTable, clock
+from experiments.terminal import COLUMNS, Forecast, LiveTable, clock
 
 
 def test_the_live_table_shows_rows_and_what_is_being_worked_on() -> None:
     screen = io.StringIO()
     with LiveTable(Console(file=screen, force_terminal=True, width=120)) as table:
         table.working("iteration 1: player 0, 40%")
-        table.row({"iteration": "0", "gap": "3.1 ± 0.2", "team return": "4005 ± 14"})
+        table.row({"iteration": "0", "gap found": "3.1 ± 0.2", "team return": "4005 ± 14"})
         table.live.refresh()
     text = screen.getvalue()
     for words in ("iteration 1: player 0, 40%", "3.1 ± 0.2", "4005 ± 14", "left"):
@@ -24,8 +24,8 @@ def test_an_ordinary_row_fits_80_columns() -> None:
     cells = {
         "iteration": "1",
         "policies": "2",
-        "gap": "-2.2 ± 2.7",
-        "gap before": "at least 15.8 ± 3.0",
+        "gap found": "-2.2 ± 2.7",
+        "gap, whole game (previous)": "at least 15.8 ± 3.0",
         "team return": "5194.6 ± 2.4",
         "per night": "392.686 ± 0.098",
         "steps/s": "85,937",
@@ -36,7 +36,8 @@ def test_an_ordinary_row_fits_80_columns() -> None:
     text = screen.getvalue()
     for cell in cells.values():
         assert cell.replace("at least", "≥") in text
-    for header in ("iter", "policies", "gap before", "team return", "per night", "steps/s"):
+    assert list(cells) == list(COLUMNS)
+    for header in ("iter", "policies", "gap found", "gap, whole", "(previous)", "team return", "per night", "steps/s"):
         assert header in text
     assert "…" not in text
 

@@ -136,7 +136,7 @@ def test_impossible_films_are_refused_by_what_is_wrong(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_ffmpeg_the_error_names_the_extra(tmp_path, monkeypatch):
+def test_without_ffmpeg_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    with pytest.raises(DependencyNotInstalled, match=r"counterplay\[render\]"):
+    with pytest.raises(DependencyNotInstalled, match="pip install imageio-ffmpeg"):
         film.save(pictures(), tmp_path / "film.mp4")

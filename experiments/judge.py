@@ -1,0 +1,162 @@
+"""How good the best responses of a Bucket Brigade run are, beside scripted replies: `counterplay responses`."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from analysis.load import load_run
+from experiments.psro_bucket_brigade import Config, began_as
+from games.bucket_brigade import BucketBrigade
+from games.bucket_brigade.scripted import POLICIES, policy
+from games.game import Policy
+from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
+from marl.population import Estimate, Value, deviation_value, mixture_value
+from marl.psro import Snapshot
+
+SCRIPTED: dict[str, tuple[str, dict]] = {
+    # Full genome players are slower and weaker than the simplified ones on the same genes.
+    **{name: (name, {}) for name in POLICIES if name not in ("firefighter", "genome") and "full" not in name},
+    "firefighter any": ("firefighter", {"scope": "any"}),
+    "firefighter owned": ("firefighter", {"scope": "owned"}),
+}
+HEADER = (
+    f"{'iteration player':17}{'response':>18}  {'best scripted reply':38}{'uniform':>18}{'closed':>15}{'behind':>10}"
+)
+WANTED_SHARE = 0.98
+"""Of the gap between uniform play and the best scripted reply, in the first iteration."""
+
+
+class Judgement(NamedTuple):
+    """One best response beside scripted replies to the same meta-strategy; the player's own return per episode."""
+
+    iteration: int
+    player: int
+    response: Estimate
+    best: str  # scripted reply, selected on other episodes than it is scored on
+    scripted: Estimate
+    uniform: Estimate
+
+    @property
+    def share(self) -> Estimate:
+        """Of the gap between uniform play and the best scripted reply that the response closes."""
+        gap = self.scripted.value - self.uniform.value
+        share = (self.response.value - self.uniform.value) / gap
+        errors = (
+            self.response.standard_error,
+            share * self.scripted.standard_error,
+            (1 - share) * self.uniform.standard_error,
+        )
+        return Estimate(share, float(np.linalg.norm(errors) / abs(gap)), "estimate")
+
+    @property
+    def behind(self) -> float:
+        """Standard errors that the response earns less than the best scripted reply; negative where it earns more."""
+        return apart(self.scripted, self.response)
+
+    @property
+    def ok(self) -> bool:
+        if self.iteration == 1 and self.best != "uniform":
+            return self.share.value >= WANTED_SHARE
+        return self.behind <= 2
+
+
+def apart(larger: Estimate, smaller: Estimate) -> float:
+    """Standard errors between two independent estimates."""
+    return (larger.value - smaller.value) / float(np.hypot(larger.standard_error, smaller.standard_error))
+
+
+def judged(
+    game: BucketBrigade, before: Snapshot, responses: list[Policy], reward: str, episodes: int
+) -> Iterator[Judgement]:
+    """Judge every player's response to the meta-strategy of the snapshot `before`, on fresh episodes."""
+    iteration = before.iteration + 1
+    scripted = {name: policy(kind, game, **fields) for name, (kind, fields) in SCRIPTED.items()}
+    for player, response in enumerate(responses):
+
+        def value(candidate: Policy, use: str, player: int = player) -> Estimate:
+            unit, seed = f"judge/{iteration}/{player}/{use}", 0
+            deviation = (player, candidate)
+            result = deviation_value(game, before.populations, before.sigma, deviation, episodes, seed, unit)
+            if reward == "team":
+                return result.team
+            return Estimate(float(result.mean[player]), float(result.standard_error[player]), "estimate")
+
+        selected = {name: value(candidate, f"select/{name}").value for name, candidate in scripted.items()}
+        best = max(selected, key=lambda name: selected[name])
+        yield Judgement(
+            iteration,
+            player,
+            value(response, "score/response"),
+            best,
+            value(scripted[best], f"score/{best}"),
+            value(scripted["uniform"], "score/uniform"),
+        )
+
+
+def judge(run: Path, episodes: int) -> bool:
+    """Print how every best response does, and the last meta-strategy; whether all is as it should be.
+
+    `episodes` fresh ones are played for every value. Raises ValueError for a folder that is no run, or is damaged.
+    """
+    config = began_as(run, Config())
+    store, folder = PolicyStore(run / "policies"), run / "snapshots"
+    snapshots = [load_snapshot(folder, i, store) for i in range(finished_iterations(folder))]
+    gaps = load_run(run).series("full_gap")
+    game = config.game()
+    print(HEADER)
+    fine = True
+    for before, after in pairwise(snapshots):
+        responses = [population[-1] for population in after.populations]
+        for row in judged(game, before, responses, config.reward, episodes):
+            print(_line(row), flush=True)
+            fine &= row.ok
+    _print_teams(game, snapshots[-1], episodes)
+    return _gap_falls(gaps) and fine
+
+
+def _line(row: Judgement) -> str:
+    best = f"{row.best} {_number(row.scripted)}"
+    closed = f"{row.share.value:.1%} ± {row.share.standard_error:.1%}" if row.iteration == 1 else ""
+    verdict = "ok" if row.ok else "NO"
+    return (
+        f"{row.iteration:9} {row.player:<7}{_number(row.response):>18}  {best:38}{_number(row.uniform):>18}"
+        f"{closed:>15}{row.behind:+8.1f}se  {verdict}"
+    )
+
+
+def _print_teams(game: BucketBrigade, last: Snapshot, episodes: int) -> None:
+    """The team's return under the last meta-strategy beside scripted teams."""
+    players = len(game.agents)
+    print(f"\n{'team of':17}{'per episode':>18}{'per night':>18}")
+    alone = np.ones((1,) * players)
+    for name in ("uniform", "specialist", "spread"):
+        kind, fields = SCRIPTED[name]
+        team = [[policy(kind, game, **fields)] for _ in range(players)]
+        print(_team_line(name, mixture_value(game, team, alone, episodes, 0, f"judge/team/{name}")))
+    value = mixture_value(game, last.populations, last.sigma, episodes, 0, "judge/team/meta")
+    print(_team_line("meta-strategy", value))
+
+
+def _gap_falls(rows: list[dict]) -> bool:
+    """Print the gaps in the whole game of the first and the last meta-strategy; whether it fell by 3 errors."""
+    estimates = [Estimate(row["value"], row["standard_error"], "lower bound") for row in rows]
+    if len(estimates) < 2:
+        print("\nno two gaps in the whole game to compare: the run is not finished, or --gap-steps was 0")
+        return False
+    first, last = estimates[0], estimates[-1]
+    fallen = apart(first, last)
+    print(
+        f"\ngap in the whole game: first at least {_number(first)}, last at least {_number(last)}, {fallen:.1f}se less"
+    )
+    return fallen > 3
+
+
+def _team_line(name: str, value: Value) -> str:
+    return f"{name:17}{_number(value.team):>18}{_number(value.team_per_step):>18}"
+
+
+def _number(estimate: Estimate) -> str:
+    return f"{estimate.value:.2f} ± {estimate.standard_error:.2f}"
