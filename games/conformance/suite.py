@@ -7,7 +7,7 @@ import numpy as np
 from games.conformance.kernels import KERNEL_RULES, Batch, Put
 from games.conformance.lanes import LANES_RULES
 from games.conformance.moments import AEC_RULES, MOMENT_RULES
-from games.conformance.record import Frame, Moment, Player, can_act, difference, frame, global_random
+from games.conformance.record import Driver, Frozen, Moment, can_act, difference, freeze_moment, global_random
 from games.conformance.refusals import REFUSAL_RULES
 from games.conformance.rules import Broken, ConformanceError, Report, checked_names, first_lines
 from games.conformance.runs import NEED_SEEDS, RUN_RULES, Case, EnvFn
@@ -59,7 +59,7 @@ def check(
         if "seeds" in skipped:
             unchecked |= dict.fromkeys(NEED_SEEDS, "needs seeds, which is skipped") | unchecked
         _ask_runs(case, unchecked)
-    steps = sum(len(frames) - 1 for frames in case.main)
+    steps = sum(len(moments) - 1 for moments in case.main)
     return Report(tuple(name for name in RULES if name not in unchecked), unchecked, episodes, steps)
 
 
@@ -86,21 +86,21 @@ def _main_run(case: Case, skipped: frozenset[str]) -> bool:
     """Record the case's main run under the rules of moments; whether it is an AEC environment."""
     asked: list[str] = ["plays"]
 
-    def watch(player: Player, before: Moment | None, now: Moment) -> None:
+    def watch(driver: Driver, before: Moment | None, now: Moment) -> None:
         for name, rule in MOMENT_RULES.items():
             if name not in skipped:
                 asked[0] = name
-                rule(player, before, now)
+                rule(driver, before, now)
         asked[0] = "plays"
 
     try:
-        player = Player(case.env_fn())
-        case.main = case.play(player, watch=watch)
+        driver = Driver(case.env_fn())
+        case.main = case.play(driver, watch=watch)
     except Broken as broken:
         if asked[0] == "plays" and "plays" in skipped:
             raise broken.__cause__ or broken from None
         raise _error(asked[0], broken) from broken.__cause__
-    return player.aec
+    return driver.aec
 
 
 def check_faces(aec_fn: EnvFn, parallel_fn: EnvFn, episodes: int = 5, seed: int = 0, max_steps: int = 500) -> None:
@@ -109,7 +109,7 @@ def check_faces(aec_fn: EnvFn, parallel_fn: EnvFn, episodes: int = 5, seed: int 
     Raises ConformanceError of the rule `faces`, with agent, episode and step (of the Parallel face).
     """
     with global_random(0):
-        parallel, aec = Player(parallel_fn()), Player(aec_fn())
+        parallel, aec = Driver(parallel_fn()), Driver(aec_fn())
         for episode in range(episodes):
             parallel.seed(episode)
             one, other = (face.reset(None if episode else seed) for face in (parallel, aec))
@@ -129,12 +129,12 @@ def check_faces(aec_fn: EnvFn, parallel_fn: EnvFn, episodes: int = 5, seed: int 
                 raise _error("faces", broken) from None
 
 
-def _acts(player: Player, now: Moment, agent: str) -> bool:
+def _acts(driver: Driver, now: Moment, agent: str) -> bool:
     mask = now.mask(agent)
-    return mask is None or can_act(player.spaces[agent][1], mask)
+    return mask is None or can_act(driver.spaces[agent][1], mask)
 
 
-def _round(aec: Player, now: Moment, acting: list, actions: dict) -> Moment:
+def _round(aec: Driver, now: Moment, acting: list, actions: dict) -> Moment:
     """What the AEC face shows once everyone who acts has."""
     for agent in acting:
         if now.asked != [agent]:
@@ -145,7 +145,7 @@ def _round(aec: Player, now: Moment, acting: list, actions: dict) -> Moment:
 
 def _same_faces(parallel: Moment, aec: Moment) -> None:
     """Raises Broken where the two show something else, of what a Parallel environment shows at all."""
-    one, other = ([[_of_agents(frame(now))]] for now in (parallel, aec))
+    one, other = ([[_of_agents(freeze_moment(now))]] for now in (parallel, aec))
     other[0][0] = {key: value for key, value in other[0][0].items() if key in one[0][0]}
     for states in (False, True):
         found = difference(one, other, states)
@@ -154,7 +154,7 @@ def _same_faces(parallel: Moment, aec: Moment) -> None:
             raise Broken(f"{found.what} must be the same: {shows}", found.agent)
 
 
-def _of_agents(shown: Frame) -> Frame:
+def _of_agents(shown: Frozen) -> Frozen:
     """Without the lists of agents, which the faces empty at different times."""
     return {key: value for key, value in shown.items() if key[0] not in ("agents", "agent_selection")}
 
