@@ -13,6 +13,7 @@ Array = Any
 Params = Any  # a NamedTuple whose every array leaf is [1 or B, ...]
 State = Any  # a nested tuple whose every leaf is [B, ...]
 Memory = Any  # None, or a nested tuple whose every leaf is [B, ...]
+Legal = tuple[Array, ...] | None  # one [B, A_f] boolean mask a factor, or None where everything is legal
 
 
 @runtime_checkable
@@ -51,7 +52,7 @@ class Game(Protocol):
     def observe(self, params: Params, state: State, seat: int) -> Array:
         """[B, D_seat] float32."""
 
-    def legal(self, params: Params, state: State, seat: int) -> tuple[Array, ...] | None:
+    def legal(self, params: Params, state: State, seat: int) -> Legal:
         """One [B, A_f] boolean mask a factor, or None where everything is legal."""
 
     def acting(self, params: Params, state: State) -> Array:
@@ -89,9 +90,7 @@ class Policy(Protocol):
     def start(self, lanes: int) -> Memory:
         """Memory of fresh episodes, every leaf [lanes, ...]; None for a policy without memory."""
 
-    def act(
-        self, observation: Array, legal: tuple[Array, ...] | None, memory: Memory, noise: Array
-    ) -> tuple[Array, Memory]:
+    def act(self, observation: Array, legal: Legal, memory: Memory, noise: Array) -> tuple[Array, Memory]:
         """Actions [B] or [B, factors] int64 for observation [B, D] and noise [B, noise_size], and the next memory."""
 
 
@@ -130,7 +129,7 @@ class Lanes(Protocol):
     def observe(self, seat: int) -> Array:
         """[B, D_seat] float32; dead seats observe zeros."""
 
-    def legal(self, seat: int) -> tuple[Array, ...] | None:
+    def legal(self, seat: int) -> Legal:
         """As `Game.legal`."""
 
     @property

@@ -8,7 +8,7 @@ from array_api_compat import array_namespace, to_device
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Space
 
-from games.game import Array, Game, Outcome, Params, State, factors
+from games.game import Array, Game, Legal, Outcome, Params, State, factors
 from games.noise import Noise, Purpose
 
 
@@ -98,7 +98,7 @@ class GameLanes:
     def observe(self, seat: int) -> Array:
         return self.game.observe(self.params, self._state, seat)
 
-    def legal(self, seat: int) -> tuple[Array, ...] | None:
+    def legal(self, seat: int) -> Legal:
         return self.game.legal(self.params, self._state, seat)
 
     @property

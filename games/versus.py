@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from games.game import Array, Lanes, Memory, Outcome, Policy
+from games.game import Array, Lanes, Legal, Memory, Outcome, Policy
 from games.lanes import put_lanes, to_numpy, tree_leaves, tree_map
 from games.noise import Purpose
 
@@ -156,7 +156,7 @@ class Versus:
     def observe(self, seat: int) -> Array:
         return self.lanes.observe(self.seats[seat])
 
-    def legal(self, seat: int) -> tuple[Array, ...] | None:
+    def legal(self, seat: int) -> Legal:
         return self.lanes.legal(self.seats[seat])
 
     @property

@@ -10,13 +10,11 @@ from array_api_compat import array_namespace
 from games.bucket_brigade.genomes import ARCHETYPES, SIMPLE_GENES, FullGenome, Genome
 from games.bucket_brigade.observation import first, nth_fire, number, read
 from games.bucket_brigade.rules import WORK, BucketBrigade
-from games.game import Array, Policy
+from games.game import Array, Legal, Policy
 from games.policies import Uniform
 from games.spelling import unknown
 
 SCOPES = ("any", "owned")
-
-Legal = tuple[Array, ...] | None
 
 
 @dataclass(frozen=True)
