@@ -8,7 +8,7 @@ import pytest
 
 from games.bucket_brigade import SCENARIOS, BucketBrigade
 from games.bucket_brigade.observation import read
-from games.bucket_brigade.rules import BURNING, RUINED, RULES, SAFE, WORK
+from games.bucket_brigade.rules import BURNING, DIALECTS, RUINED, SAFE, WORK
 from games.lanes import GameLanes, tree_map
 from tests.games.nights import play_night_by_night
 
@@ -43,7 +43,7 @@ def test_a_house_saved_tonight_may_catch_fire_tonight_and_is_not_paid_for():
     assert state.rewards.tolist() == [[0, 0, 0, 0]]
 
 
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("rules", DIALECTS)
 def test_the_shortest_episode_lasts_one_night_more_than_the_minimum(rules):
     game = BucketBrigade("trivial_cooperation", rules)
     lanes = GameLanes(game, 3)
@@ -201,7 +201,7 @@ def test_agents_who_set_out_too_far_stay_at_home():
     assert after.modes.tolist() == after.signals.tolist() == [[1] * 4]
 
 
-def test_announcements_are_described_in_both_rounds():
+def test_announcements_are_described_in_both_phases():
     game = BucketBrigade(two_phase=True, num_agents=2)
     params, state = burning_ring(game, [])
     noise = np.full((1, 20), 0.5, np.float32)
@@ -214,7 +214,7 @@ def test_announcements_are_described_in_both_rounds():
     ]
 
 
-def test_an_episode_of_two_rounds_a_night_takes_twice_the_steps():
+def test_an_episode_of_two_phases_a_night_takes_twice_the_steps():
     game = BucketBrigade("trivial_cooperation", two_phase=True)
     lanes = GameLanes(game, 3)
     lanes.reset(0)
