@@ -88,7 +88,10 @@ class Policy(Protocol):
         """Uniforms a row needs per action: one column a factor where actions are drawn."""
 
     def start(self, lanes: int) -> Memory:
-        """Memory of fresh episodes, every leaf [lanes, ...]; None for a policy without memory."""
+        """Memory of fresh episodes, every leaf [lanes, ...] of NumPy's arrays; None for a policy without memory.
+
+        Whoever plays the policy moves it to where the lanes live (`games.lanes.put_like`) before the first `act`.
+        """
 
     def act(self, observation: Array, legal: Legal, memory: Memory, noise: Array) -> tuple[Array, Memory]:
         """Actions [B] or [B, factors] int64 for observation [B, D] and noise [B, noise_size], and the next memory."""

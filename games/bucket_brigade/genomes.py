@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
 from games.bucket_brigade.observation import Seen, first, house_numbers, nth_fire, number, read
 from games.bucket_brigade.rules import REST
@@ -99,7 +99,7 @@ class FullGenome:
     def __post_init__(self) -> None:
         _check_genes(self, GENES)
 
-    def start(self, lanes: int) -> tuple[Array, Array]:
+    def start(self, lanes: int) -> tuple[np.ndarray, np.ndarray]:
         """House and mode of the last night, -1 before the first."""
         return np.full(lanes, -1, np.int64), np.full(lanes, -1, np.int64)
 
@@ -107,7 +107,7 @@ class FullGenome:
         self, observation: Array, legal: Legal, memory: tuple[Array, Array], noise: Array
     ) -> tuple[Array, tuple[Array, Array]]:
         xp, seen = array_namespace(observation), read(observation, self.agents, self.houses)
-        last_house, last_mode = (xp.asarray(leaf, device=device(observation)) for leaf in memory)
+        last_house, last_mode = memory
         intent = self.intent(seen)
         honest = noise[:, 0] < self.honesty
         signal = xp.astype((intent > 0.5) == honest, xp.int64)
