@@ -219,7 +219,7 @@ def test_policies_stay_on_a_ring_of_two_houses(name):
 
 def test_families_are_told_apart_by_their_fields():
     assert policy("firefighter", GAME, scope="owned") == Firefighter("owned")
-    with pytest.raises(ValueError, match="Genome is a family of policies: .* or give its work, rest_bias"):
+    with pytest.raises(ValueError, match=r"Genome is a family of policies: .* or give its work, rest_bias"):
         policy("genome", GAME, honesty=1.0, own_priority=0.5)
     with pytest.raises(ValueError, match="unknown field of Firefighter 'scop'; did you mean 'scope'"):
         policy("firefighter", GAME, scop="owned")
