@@ -36,10 +36,23 @@ class Batch:
     """A game under test, on `lanes` lanes for `steps` steps."""
 
     game: Game
-    lanes: int
-    steps: int
-    seed: int
-    put: Put
+    lanes: int = 4
+    steps: int = 18
+    seed: int = 0
+    put: Put = np.asarray
+
+    def __post_init__(self) -> None:
+        if self.lanes < 2 or self.steps < 2 or self.seed < 0:
+            given = f"{self.lanes}, {self.steps}, {self.seed}"
+            raise ValueError(f"check_game needs lanes and steps >= 2 and seed >= 0, got {given}")
+        if not isinstance(self.game, Game):
+            name = type(self.game).__name__
+            raise ValueError(f"check_game wants a games.game.Game, with all its members; got {name}")
+
+    @property
+    def episodes(self) -> int:
+        """Begun in `main`."""
+        return sum(int(now.fresh.sum()) for now in self.main)
 
     @cached_property
     def main(self) -> list[BatchStep]:

@@ -45,6 +45,17 @@ class Case:
     render_modes: Sequence[str] = ()
     main: Run = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        if self.episodes < 1 or self.max_steps < 1 or self.seed < 0:
+            given = f"{self.episodes}, {self.max_steps}, {self.seed}"
+            raise ValueError(f"check needs episodes and max_steps >= 1 and seed >= 0, got {given}")
+        _ = self.env_fn  # an import path that leads nowhere should fail before anything is played
+
+    @property
+    def steps(self) -> int:
+        """Of the main run."""
+        return sum(len(moments) - 1 for moments in self.main)
+
     @cached_property
     def env_fn(self) -> EnvFn:
         return load(self.source) if isinstance(self.source, str) else self.source
