@@ -1,8 +1,5 @@
 """The rules of Bucket Brigade: against an independent reference, and laws."""
 
-import doctest
-import sys
-
 import numpy as np
 import pytest
 
@@ -150,10 +147,6 @@ def test_working_far_from_home_costs_more():
     after = game.step(params, state, actions, np.zeros((1, game.noise_sizes[1]), np.float32))
     wages = game.rewards(params, after)[0] - 100
     np.testing.assert_allclose(wages, [-0.5, -0.5 - 0.75, -0.5 - 0.5, -0.5 - 1.25], atol=1e-5)
-
-
-def test_the_example_of_a_sweep_runs():
-    assert doctest.testmod(sys.modules[BucketBrigade.__module__]) == (0, 8)
 
 
 def burning_ring(game: BucketBrigade, fires: list[int]):

@@ -8,7 +8,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from games.bucket_brigade import SCENARIOS, BucketBrigade
+from games.bucket_brigade import BucketBrigade
 from games.bucket_brigade.rules import BURNING, RUINED, SAFE, WORK
 from games.conformance import check_game
 from games.lanes import tree_leaves, tree_map
@@ -226,9 +226,3 @@ def test_every_size_plays():
             if actions is not None:
                 assert np.isfinite(state.rewards).all()
             assert all(game.observe(game.params(), state, seat).max() <= 1 for seat in range(min(agents, 3)))
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_scenarios_say_how_fires_are_put_out(scenario):
-    game = BucketBrigade(scenario)
-    assert game.noise_sizes == (game.H, (3 if scenario == "default_continuous" else 2) * game.H)
