@@ -116,8 +116,8 @@ def main(episodes: int = 4000, seed: int = 0, only: str = "") -> int:
     wrong, worst = sum(not row.ok for row in rows), max(abs(row.z) for row in rows)
     kinds = [row.quantity["kind"] for row in rows]
     print(
-        f"{len(rows)} values ({kinds.count('published')} published, {kinds.count('measured')} measured), "
-        f"{wrong} beyond {TOLERANCE} standard errors; worst |z| {worst:.2f}"
+        f"{len(rows)} values, {wrong} beyond {TOLERANCE} standard errors; worst |z| {worst:.2f}; "
+        f"{kinds.count('published')} published, {kinds.count('measured')} measured"
     )
     return int(wrong > 0)
 
