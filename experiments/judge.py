@@ -10,15 +10,15 @@ import numpy as np
 from analysis.load import load_run
 from experiments.psro_bucket_brigade import Config, began_as
 from games.bucket_brigade import BucketBrigade
-from games.bucket_brigade.scripted import POLICIES, policy
+from games.bucket_brigade.scripted import FAMILIES, POLICIES, policy
 from games.game import Policy
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
 from marl.population import Estimate, Value, deviation_value, mixture_value
 from marl.psro import Snapshot
 
 SCRIPTED: dict[str, tuple[str, dict]] = {
-    # Full genome players are slower and weaker than the simplified ones on the same genes.
-    **{name: (name, {}) for name in POLICIES if name not in ("firefighter", "genome") and "full" not in name},
+    # Full genomes are slower and weaker than the simplified ones on the same genes.
+    **{name: (name, {}) for name in POLICIES if name not in FAMILIES and "full" not in name},
     "firefighter any": ("firefighter", {"scope": "any"}),
     "firefighter owned": ("firefighter", {"scope": "owned"}),
 }

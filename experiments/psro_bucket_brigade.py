@@ -225,10 +225,7 @@ def planned(config: Config) -> Plan:
     from metasolvers import meta_solver
 
     game = config.game()
-    try:
-        initial = policy(config.initial, game)
-    except TypeError as error:
-        raise ValueError(f"{config.initial!r} is a family of policies ({error}): name one of them") from None
+    initial = policy(config.initial, game)
     solver, options = meta_solver(config.meta_solver), ("alpha", "population_size")
     known = {name: getattr(config, name) for name in options if name in signature(solver).parameters}
     solver = partial(solver, **known)

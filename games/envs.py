@@ -113,7 +113,7 @@ class Episode:
             if mask[0].any() and not mask[0][choice]:
                 raise ValueError(f"{agent} must choose one of {np.flatnonzero(mask[0]).tolist()} now, got {action!r}")
 
-    def started(self) -> None:
+    def check_started(self) -> None:
         """Raises ResetNeeded before the first reset."""
         if self.state is None:
             raise ResetNeeded(f"call reset() before anything else is asked of {self.name}")
@@ -126,11 +126,11 @@ class Episode:
         return self.game.frame(self.params, self.state)
 
     def global_state(self) -> np.ndarray:
-        self.started()
+        self.check_started()
         return np.concatenate(self._seen)
 
     def render(self) -> str | np.ndarray | None:
-        self.started()
+        self.check_started()
         if self.render_mode == "rgb_array":
             return self.picture()
         return self.text() if self.render_mode == "ansi" else None
@@ -167,7 +167,7 @@ class ParallelFace(ParallelEnv):
 
     def step(self, actions: dict[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
         episode = self.episode
-        episode.started()
+        episode.check_started()
         if episode.over:
             raise ResetNeeded(f"the episode of {episode.name} is over: call reset() to play another")
         if actions.keys() != episode.action_spaces.keys():
@@ -223,7 +223,7 @@ class AECFace(AECEnv):
         self._next_step()
 
     def step(self, action: Any) -> None:
-        self.episode.started()
+        self.episode.check_started()
         if not self.agents:
             raise ResetNeeded(f"the episode of {self.episode.name} is over: call reset() to play another")
         agent = self.agent_selection
@@ -253,7 +253,7 @@ class AECFace(AECEnv):
         self.agent_selection = self._waiting.pop(0)
 
     def observe(self, agent: str) -> np.ndarray:
-        self.episode.started()
+        self.episode.check_started()
         return self._observations[agent].copy()  # the others, and the next to ask, see what was there
 
     def state(self) -> np.ndarray:

@@ -74,7 +74,7 @@ def _save_mp4(frames: Frames, path: Path, fps: float) -> None:
     frames = iter(frames)
     first = next(frames)
     pictures = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{first.shape[1]}x{first.shape[0]}", "-r", f"{fps:g}"]
-    # Players want even sides.
+    # Video players want even sides.
     shown = f"pad=ceil(iw/2)*2:ceil(ih/2)*2,tpad=stop_mode=clone:stop_duration={max(0.0, HOLD - 1 / fps)}"
     film = ["-vf", shown, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart", str(path)]
     command = [_ffmpeg(), "-y", "-v", "error", *pictures, "-i", "-", *film]

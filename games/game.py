@@ -13,6 +13,7 @@ Array = Any
 Params = Any  # a NamedTuple whose every array leaf is [1 or B, ...]
 State = Any  # a nested tuple whose every leaf is [B, ...]
 Memory = Any  # None, or a nested tuple whose every leaf is [B, ...]
+Legal = tuple[Array, ...] | None  # one [B, A_f] boolean mask a factor, or None where everything is legal
 
 
 @runtime_checkable
@@ -51,7 +52,7 @@ class Game(Protocol):
     def observe(self, params: Params, state: State, seat: int) -> Array:
         """[B, D_seat] float32."""
 
-    def legal(self, params: Params, state: State, seat: int) -> tuple[Array, ...] | None:
+    def legal(self, params: Params, state: State, seat: int) -> Legal:
         """One [B, A_f] boolean mask a factor, or None where everything is legal."""
 
     def acting(self, params: Params, state: State) -> Array:
@@ -87,11 +88,12 @@ class Policy(Protocol):
         """Uniforms a row needs per action: one column a factor where actions are drawn."""
 
     def start(self, lanes: int) -> Memory:
-        """Memory of fresh episodes, every leaf [lanes, ...]; None for a policy without memory."""
+        """Memory of fresh episodes, every leaf [lanes, ...] of NumPy's arrays; None for a policy without memory.
 
-    def act(
-        self, observation: Array, legal: tuple[Array, ...] | None, memory: Memory, noise: Array
-    ) -> tuple[Array, Memory]:
+        Whoever plays the policy moves it to where the lanes live (`games.lanes.put_like`) before the first `act`.
+        """
+
+    def act(self, observation: Array, legal: Legal, memory: Memory, noise: Array) -> tuple[Array, Memory]:
         """Actions [B] or [B, factors] int64 for observation [B, D] and noise [B, noise_size], and the next memory."""
 
 
@@ -130,7 +132,7 @@ class Lanes(Protocol):
     def observe(self, seat: int) -> Array:
         """[B, D_seat] float32; dead seats observe zeros."""
 
-    def legal(self, seat: int) -> tuple[Array, ...] | None:
+    def legal(self, seat: int) -> Legal:
         """As `Game.legal`."""
 
     @property

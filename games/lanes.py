@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, to_device
+from array_api_compat import array_namespace, device, to_device
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Space
 
-from games.game import Array, Game, Outcome, Params, State, factors
+from games.game import Array, Game, Legal, Outcome, Params, State, factors
 from games.noise import Noise, Purpose
 
 
@@ -98,7 +98,7 @@ class GameLanes:
     def observe(self, seat: int) -> Array:
         return self.game.observe(self.params, self._state, seat)
 
-    def legal(self, seat: int) -> tuple[Array, ...] | None:
+    def legal(self, seat: int) -> Legal:
         return self.game.legal(self.params, self._state, seat)
 
     @property
@@ -158,6 +158,11 @@ def put_lanes(mask: Array, new: Array, old: Array) -> Array:
     lanes = array_namespace(mask).nonzero(mask)[0]  # few lanes end at once: writing their rows beats `where`
     merged[lanes] = new[lanes]
     return merged
+
+
+def put_like(tree: Any, array: Array) -> Any:
+    """The leaves of nested tuples as arrays of the kind of `array`, where that lives."""
+    return tree_map(lambda leaf: array_namespace(array).asarray(leaf, device=device(array)), tree)
 
 
 def to_numpy(array: Array) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from games.game import Array, Game, Lanes, Params, Policy, State
-from games.lanes import GameLanes, to_numpy
+from games.lanes import GameLanes, put_like, to_numpy
 from games.noise import Purpose
 from games.versus import Cast, Populations
 
@@ -56,7 +56,7 @@ def play(
         group = profiles[first : first + block]
         lanes = make_lanes(len(group) * episodes)
         lanes.reset(seed, *units[first : first + block])
-        played.append(_first_episodes(lanes, _ProfilePlayer(lanes, group, episodes).act, max_steps))
+        played.append(_first_episodes(lanes, _Profiles(lanes, group, episodes).act, max_steps))
     returns, lengths = (np.concatenate(parts) for parts in zip(*played, strict=True))
     shape = (len(profiles), episodes)
     return Episodes(returns.reshape(*shape, -1), lengths.reshape(shape))
@@ -95,10 +95,10 @@ def states(
         raise ValueError(f"a profile is one policy for each of {len(game.agents)} seats, got {len(profile)}")
     lanes = GameLanes(game, 1)
     lanes.reset(seed, unit)
-    player = _ProfilePlayer(lanes, [profile], 1)
+    acting = _Profiles(lanes, [profile], 1)
     yield lanes.params, lanes.ended
     for _ in range(max_steps):
-        outcome = lanes.step(player.act())
+        outcome = lanes.step(acting.act())
         yield lanes.params, lanes.ended
         if outcome.done.all():
             return
@@ -125,7 +125,7 @@ def _check_episodes(episodes: int) -> None:
         raise ValueError(f"there must be at least 1 episode to play, got {episodes}")
 
 
-class _ProfilePlayer:
+class _Profiles:
     """Plays blocks of `episodes` lanes, one profile a block; a policy is called on one unit's rows at a time.
 
     (Matrix products may differ in the last bit with the number of rows, and a last bit can flip a sampled action.)
@@ -134,7 +134,8 @@ class _ProfilePlayer:
     def __init__(self, lanes: Lanes, profiles: Sequence[Profile], episodes: int):
         self.lanes, self.profiles = lanes, profiles
         self.blocks = [slice(i * episodes, (i + 1) * episodes) for i in range(len(profiles))]
-        self.memories = [[policy.start(episodes) for policy in profile] for profile in profiles]
+        where = lanes.acting
+        self.memories = [[put_like(policy.start(episodes), where) for policy in profile] for profile in profiles]
 
     def act(self) -> tuple[Array, ...]:
         return tuple(self._act(seat) for seat in range(len(self.lanes.agents)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from array_api_compat import array_namespace, device
 from gymnasium.spaces import Space
 
-from games.game import Array, factors
+from games.game import Array, Legal, factors
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,7 @@ class Uniform:
     def start(self, lanes: int) -> None:
         return None
 
-    def act(
-        self, observation: Array, legal: tuple[Array, ...] | None, memory: None, noise: Array
-    ) -> tuple[Array, None]:
+    def act(self, observation: Array, legal: Legal, memory: None, noise: Array) -> tuple[Array, None]:
         xp = array_namespace(noise)
         if legal is None:
             # The largest uniform times n may round up to n.
@@ -42,7 +40,7 @@ class Uniform:
             columns = [draw(row, noise[:, factor]) for factor, row in enumerate(rows)]
         return (columns[0] if self.flat else xp.stack(columns, axis=1)), None
 
-    def probabilities(self, observation: Array, legal: tuple[Array, ...] | None) -> tuple[Array, ...]:
+    def probabilities(self, observation: Array, legal: Legal) -> tuple[Array, ...]:
         """One [B, A_f] a factor; rows without a legal choice are treated as all legal."""
         xp = array_namespace(observation)
         masks = legal or tuple(

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from games.game import Array, Lanes, Memory, Outcome, Policy
-from games.lanes import put_lanes, to_numpy, tree_leaves, tree_map
+from games.game import Array, Lanes, Legal, Memory, Outcome, Policy
+from games.lanes import put_lanes, put_like, to_numpy, tree_leaves, tree_map
 from games.noise import Purpose
 
 Populations = Sequence[Sequence[Policy]]
@@ -38,9 +38,9 @@ class Cast:
 
     def start(self) -> None:
         """Cast every lane; call after the lanes were reset."""
-        self.profile = self._draw()
+        self.profile, where = self._draw(), self.lanes.acting
         self._memory = {
-            (column, index): self.populations[seat][index].start(self.lanes.num_lanes)
+            (column, index): self._fresh(seat, index, where)
             for column, seat in enumerate(self.seats)
             for index in self._support(column)
         }
@@ -56,7 +56,7 @@ class Cast:
         ended = to_numpy(done)
         self.profile = np.where(ended[:, None], self._draw(), self.profile)
         for (column, index), memory in self._memory.items():
-            fresh = self.populations[self.seats[column]][index].start(self.lanes.num_lanes)
+            fresh = self._fresh(self.seats[column], index, done)
             self._memory[column, index] = tree_map(lambda new, old: put_lanes(done, new, old), fresh, memory)
 
     def state_dict(self) -> dict:
@@ -68,7 +68,11 @@ class Cast:
         self.profile = state["profile"].copy()
         leaves = iter(state["memories"])
         for key, memory in self._memory.items():
-            self._memory[key] = tree_map(lambda leaf: _like(next(leaves), leaf), memory)
+            self._memory[key] = tree_map(lambda leaf: put_like(next(leaves), leaf), memory)
+
+    def _fresh(self, seat: int, index: int, where: Array) -> Memory:
+        """Memory of fresh episodes on all lanes, in arrays like `where`."""
+        return put_like(self.populations[seat][index].start(self.lanes.num_lanes), where)
 
     def _draw(self) -> np.ndarray:
         uniforms = to_numpy(self.lanes.noise(Purpose.CAST, 1))[:, 0]
@@ -90,7 +94,7 @@ class Cast:
             if not mine.any():
                 continue
             # A view of all rows spares the copies where one policy plays every lane.
-            rows = slice(None) if mine.all() else _like(np.flatnonzero(mine), observation)
+            rows = slice(None) if mine.all() else put_like(np.flatnonzero(mine), observation)
             policy = policies[index]
             masks = None if legal is None else tuple(mask[rows] for mask in legal)
             memory: Memory = tree_map(lambda leaf, rows=rows: leaf[rows], self._memory[column, index])
@@ -107,10 +111,6 @@ class Cast:
             return old
 
         tree_map(put, self._memory[column, index], memory)
-
-
-def _like(array: np.ndarray, leaf: Array) -> Array:
-    return array_namespace(leaf).asarray(array, device=device(leaf))
 
 
 class Versus:
@@ -156,7 +156,7 @@ class Versus:
     def observe(self, seat: int) -> Array:
         return self.lanes.observe(self.seats[seat])
 
-    def legal(self, seat: int) -> tuple[Array, ...] | None:
+    def legal(self, seat: int) -> Legal:
         return self.lanes.legal(self.seats[seat])
 
     @property

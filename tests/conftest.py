@@ -8,6 +8,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from games.lanes import tree_map
+
 settings.register_profile("counterplay", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("counterplay")
 
@@ -21,10 +23,7 @@ class Arrays(NamedTuple):
 
     def freeze(self, tree: Any) -> Any:
         """The same nested tuples of arrays; read-only where the kind is."""
-        if isinstance(tree, tuple):
-            parts = [self.freeze(part) for part in tree]
-            return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
-        return _read_only(tree) if self.name == "read-only" and tree is not None else tree
+        return tree_map(_read_only, tree) if self.name == "read-only" else tree
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

@@ -188,7 +188,7 @@ def test_every_game_is_listed_and_described(name: str, capsys: pytest.CaptureFix
         assert words in out
 
 
-def test_published_values_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reference_values_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["parity", "--only", "random easy", "--episodes", "200"]) == 0
     assert "values, 0 beyond" in capsys.readouterr().out
 
@@ -247,7 +247,7 @@ def test_it_can_be_interrupted() -> None:
     process = subprocess.Popen(
         [*COMMAND, "parity"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert "published" in process.stdout.readline()
+    assert "reference" in process.stdout.readline()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert (process.returncode, err) == (128 + signal.SIGINT, "stopped by SIGINT: run the same command again\n")

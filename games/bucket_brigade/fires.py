@@ -15,7 +15,7 @@ class Ring(NamedTuple):
 
     houses: Array  # [H, B] int8 SAFE, BURNING or RUINED
     safe: Array  # [H, B] bool
-    saved: Array  # [H, B] bool: burnt before the night, and are safe after it
+    saved: Array  # [H, B] bool: was burning before the night, and is safe after it
     ruined: Array  # [H, B] bool
     meters: Array | None = None
     """[H, B] float32 suppression that a burning house has had, where fires are put out bit by bit."""

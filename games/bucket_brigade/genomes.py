@@ -1,7 +1,7 @@
-"""The two players that a genome of ten numbers makes, and the five published genomes [rjwalters/bucket-brigade].
+"""The two policies that a genome of ten numbers makes, and the five published genomes [rjwalters/bucket-brigade].
 
-Nash equilibria were searched with the simplified player of the Rust evaluator, `Genome`; the baselines of the phase
-diagram's cells were measured with the full player of the Python package, `FullGenome`, on the same genomes.
+Nash equilibria were searched with the simplified policy of the Rust evaluator, `Genome`; the baselines of the phase
+diagram's cells were measured with the full policy of the Python package, `FullGenome`, on the same genomes.
 """
 
 from dataclasses import dataclass
@@ -9,13 +9,11 @@ from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
 from games.bucket_brigade.observation import Seen, first, house_numbers, nth_fire, number, read
 from games.bucket_brigade.rules import REST
-from games.game import Array
-
-Legal = tuple[Array, ...] | None
+from games.game import Array, Legal
 
 GENES = (
     *("honesty", "work", "neighbor_help", "own_priority", "risk_aversion"),
@@ -24,7 +22,7 @@ GENES = (
 """In the order of the published vectors."""
 
 SIMPLE_GENES = ("honesty", "work", "own_priority", "rest_bias")
-"""Those that the simplified player reads."""
+"""Those that the simplified policy reads."""
 
 ARCHETYPES: dict[str, dict[str, Any]] = {
     name: dict(zip(GENES, vector, strict=True))
@@ -41,7 +39,7 @@ ARCHETYPES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Genome:
-    """The simplified genome player of the Rust Nash evaluator, by the four genes it reads.
+    """The simplified genome policy of the Rust Nash evaluator, by the four genes it reads.
 
     Works with probability work * (1 - rest_bias): at house i (its agent's number) with probability `own_priority` if
     that burns, else at a burning house drawn uniformly, or at house i if none burns; rests at house i. The signal
@@ -76,12 +74,12 @@ class Genome:
 
 @dataclass(frozen=True)
 class FullGenome:
-    """The full genome player of the Python package, by all ten genes.
+    """The full genome policy of the Python package, by all ten genes.
 
     Signals whether it intends to work, or lies; works if it said so and is honest, else by its altruism. The house is
     drawn by a score: near house i (its agent's number), burning, beside fires, where agents stand. It explores by a
     uniform house and mode, and with probability `fatigue` repeats last night's. Only nights are remembered: what it
-    does in a first round is not. Raises ValueError for a gene outside [0, 1].
+    does in a first phase is not. Raises ValueError for a gene outside [0, 1].
     """
 
     honesty: float
@@ -101,7 +99,7 @@ class FullGenome:
     def __post_init__(self) -> None:
         _check_genes(self, GENES)
 
-    def start(self, lanes: int) -> tuple[Array, Array]:
+    def start(self, lanes: int) -> tuple[np.ndarray, np.ndarray]:
         """House and mode of the last night, -1 before the first."""
         return np.full(lanes, -1, np.int64), np.full(lanes, -1, np.int64)
 
@@ -109,7 +107,7 @@ class FullGenome:
         self, observation: Array, legal: Legal, memory: tuple[Array, Array], noise: Array
     ) -> tuple[Array, tuple[Array, Array]]:
         xp, seen = array_namespace(observation), read(observation, self.agents, self.houses)
-        last_house, last_mode = (xp.asarray(leaf, device=device(observation)) for leaf in memory)
+        last_house, last_mode = memory
         intent = self.intent(seen)
         honest = noise[:, 0] < self.honesty
         signal = xp.astype((intent > 0.5) == honest, xp.int64)
@@ -155,10 +153,10 @@ class FullGenome:
         return xp.astype(house_numbers(seen) == (first(seen.asked > 0) % self.houses)[:, None], xp.float32)
 
 
-def _check_genes(player: Genome | FullGenome, genes: tuple[str, ...]) -> None:
+def _check_genes(policy: Genome | FullGenome, genes: tuple[str, ...]) -> None:
     for gene in genes:
-        if not 0 <= getattr(player, gene) <= 1:
-            raise ValueError(f"the gene {gene} must lie in [0, 1], got {getattr(player, gene)}")
+        if not 0 <= getattr(policy, gene) <= 1:
+            raise ValueError(f"the gene {gene} must lie in [0, 1], got {getattr(policy, gene)}")
 
 
 def _draw(weights: Array, noise: Array) -> Array:

@@ -15,7 +15,7 @@ from games.game import Array
 
 class Layout(NamedTuple):
     space: Callable[[int, int, bool], Box]
-    """Of N agents, H houses, and nights of two rounds or one."""
+    """Of N agents, H houses, and nights of two phases or one."""
     tabulate: Callable[[dict[str, Any], bool], np.ndarray]
     """[1 or B, ...] `Params.shown` of a cell."""
     observe: Callable[[Params, Any, int], Array]
@@ -43,24 +43,24 @@ def scenario_vector(cell: dict[str, Any], order: tuple[str, ...]) -> np.ndarray:
 def trainer(params: Params, state: Any, seat: int) -> Array:
     """[B, H + 5 N + 12]: houses, signals, positions, last (house, mode) of everyone, the scenario, who is asked.
 
-    Nights of two rounds show everyone's last first-round bit before who is asked; the night is not shown
+    Nights of two phases show everyone's last first-phase bit before who is asked; the night is not shown
     [rjwalters/bucket-brigade at 5335008e, bucket_brigade/training/joint_trainer.py, flatten_dict_obs].
     """
     xp, modes = array_namespace(state.rewards), state.modes.T
     houses = params.seats.shape[2] - modes.shape[0]
     asked = xp.zeros_like(modes) + params.seats[0, seat, houses:, None]
-    announced = () if state.rounds is None else (state.rounds.announced.T,)
+    announced = () if state.phases is None else (state.phases.announced.T,)
     last = _side_by_side(state.positions, state.modes)
     return _joined(params, (state.houses.T, state.signals.T, state.positions.T, last), (*announced, asked))
 
 
 def thrust(params: Params, state: Any, seat: int) -> Array:
     """[B, H + 6 N + 13]: who is asked / (N - 1), houses, signals, positions, last (house, mode, signal) of everyone,
-    everyone's last first-round bit (0 where nights have one round), the scenario [rjwalters/thrust].
+    everyone's last first-phase bit (0 where nights have one phase), the scenario [rjwalters/thrust].
     """
     xp, agents = array_namespace(state.rewards), state.modes.shape[1]
     asked = xp.ones_like(state.rewards.T[:1]) * (seat / max(agents - 1, 1))
-    announced = xp.zeros_like(state.signals) if state.rounds is None else state.rounds.announced
+    announced = xp.zeros_like(state.signals) if state.phases is None else state.phases.announced
     last = _side_by_side(state.positions, state.modes, state.signals)
     return _joined(params, (asked, state.houses.T, state.signals.T, state.positions.T, last, announced.T), ())
 

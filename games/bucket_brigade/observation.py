@@ -1,4 +1,4 @@
-"""Our own features of Bucket Brigade, the layout that scripted players read: writing them, and reading them back."""
+"""Our own features of Bucket Brigade, the layout that scripted policies read: writing them, and reading them back."""
 
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -25,8 +25,8 @@ class Seen(NamedTuple):
     modes: Array  # [B, N] who worked
     positions: Array  # [B, N] last houses / (H - 1)
     night: Array  # [B, 1] night / min_nights, which stays at 1 once the game may end
-    announced: Array | None = None  # [B, N] last bits of the first round, where nights have two
-    second: Array | None = None  # [B, 1] 1 in the second round
+    announced: Array | None = None  # [B, N] last bits of the first phase, where nights have two
+    second: Array | None = None  # [B, 1] 1 in the second phase
 
 
 def widths(agents: int, houses: int, two_phase: bool) -> tuple[int, ...]:
@@ -35,7 +35,7 @@ def widths(agents: int, houses: int, two_phase: bool) -> tuple[int, ...]:
 
 
 def space(agents: int, houses: int, two_phase: bool) -> Box:
-    """5 H + 4 N + 1 features, and N + 1 more where nights have two rounds."""
+    """5 H + 4 N + 1 features, and N + 1 more where nights have two phases."""
     return feature_box(sum(widths(agents, houses, two_phase)))
 
 
@@ -67,8 +67,8 @@ def features(params: Params, state: Any, seat: int) -> Array:
         positions=state.positions.T,
         night=xp.astype(xp.minimum(state.night, params.min_nights), xp.int8)[None, :],
     )
-    if state.rounds is not None:
-        seen = seen._replace(announced=state.rounds.announced.T, second=state.rounds.second[None, :])
+    if state.phases is not None:
+        seen = seen._replace(announced=state.phases.announced.T, second=state.phases.second[None, :])
     # Joined as single bytes, widened once and scaled where they are: a third of the time of joining floats.
     observation = xp.astype(xp.concat([field for field in seen if field is not None]), xp.float32)
     observation *= params.shown.T
@@ -81,14 +81,14 @@ def places(burning: Array) -> Array:
 
 
 def read(observation: Array, agents: int, houses: int) -> Seen:
-    """The features of an observation [B, D], of games with one or two rounds a night.
+    """The features of an observation [B, D], of games with one or two phases a night.
 
     Raises ValueError for another number of columns: another ring, or another layout.
     """
-    known = {sum(columns): columns for columns in (widths(agents, houses, rounds) for rounds in (False, True))}
+    known = {sum(columns): columns for columns in (widths(agents, houses, two_phase) for two_phase in (False, True))}
     if observation.shape[1] not in known:
         raise ValueError(
-            f"scripted players read the layout 'features': {agents} agents and {houses} houses are seen as "
+            f"scripted policies read the layout 'features': {agents} agents and {houses} houses are seen as "
             f"{' or '.join(map(str, known))} columns, got {observation.shape[1]}"
         )
     ends = list(accumulate(known[observation.shape[1]]))

@@ -38,13 +38,13 @@ class Lane(NamedTuple):
     signals: list[int]
     rewards: list[float]
     meters: list[float]  # empty where fires are put out at once
-    announced: list[int]  # empty where nights have one round
+    announced: list[int]  # empty where nights have one phase
     second: int  # 1 once the bits of a night are announced
 
 
 def frame(game: BucketBrigade, state: State, lane: int = 0) -> np.ndarray:
     """[640, 960, 3] uint8 picture of one lane, equal for equal states."""
-    meters, rounds = state.meters, state.rounds
+    meters, phases = state.meters, state.phases
     seen = Lane(
         houses=state.houses[lane].tolist(),
         night=int(state.night[lane]),
@@ -53,8 +53,8 @@ def frame(game: BucketBrigade, state: State, lane: int = 0) -> np.ndarray:
         signals=state.signals[lane].tolist(),
         rewards=state.rewards[lane].tolist(),
         meters=[] if meters is None else meters[lane].tolist(),
-        announced=[] if rounds is None else rounds.announced[lane].tolist(),
-        second=0 if rounds is None else int(rounds.second[lane]),
+        announced=[] if phases is None else phases.announced[lane].tolist(),
+        second=0 if phases is None else int(phases.second[lane]),
     )
     canvas = Canvas(WIDTH, HEIGHT, _night_sky(len(seen.houses)).copy())
     _moon(canvas, seen.night)

@@ -21,11 +21,6 @@ def pay(params: Params, modes: Array, safe: Array, saved: Array, ruined: Array) 
     return wage + team + gain - loss
 
 
-def way(params: Params, positions: Array) -> Array:
-    """[N, B] float32 houses between every agent's home and where it is."""
-    return look_up(params.distance, positions)
-
-
 def look_up(table: Array, positions: Array) -> Array:
     """[N, B] entries of a table [1, N, H] where the agents are."""
     xp = array_namespace(positions)
@@ -44,10 +39,10 @@ def shaped(
     progress = count(ring.houses == SAFE) - count(before == SAFE)
     after = welfare(params, ring.houses) * xp.astype(~over, xp.float32)
     drift = shaping.potential * (shaping.discount * after - welfare(params, before))
-    return shaping.progress * progress + drift + credits(shaping, before, ring, positions, modes)
+    return shaping.progress * progress + drift + worker_shaping(shaping, before, ring, positions, modes)
 
 
-def credits(shaping: Shaping, before: Array, ring: Ring, positions: Array, modes: Array) -> Array:
+def worker_shaping(shaping: Shaping, before: Array, ring: Ring, positions: Array, modes: Array) -> Array:
     """[N, B] each worker's part in a fire put out where it was, and its presence where all stayed safe."""
     xp = array_namespace(before)
     here = xp.astype(positions, xp.int64)

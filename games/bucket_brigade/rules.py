@@ -13,30 +13,30 @@ from gymnasium.spaces import Box, MultiDiscrete
 from games.bucket_brigade.fires import BURNING, RUINED, SAFE, Ring, bernoulli, continuous, workers
 from games.bucket_brigade.layouts import LAYOUTS, Layout
 from games.bucket_brigade.params import Params, tabulate
-from games.bucket_brigade.rewards import look_up, pay, shaped, way
+from games.bucket_brigade.rewards import look_up, pay, shaped
 from games.bucket_brigade.scenarios import CELL, checked, scenario_values
 from games.game import Array
 from games.lanes import tree_map
 from games.spelling import unknown
 
-__all__ = ["BURNING", "REST", "RUINED", "RULES", "SAFE", "WORK", "BucketBrigade", "Params", "State"]
+__all__ = ["BURNING", "DIALECTS", "REST", "RUINED", "SAFE", "WORK", "BucketBrigade", "Params", "State"]
 
 REST, WORK = 0, 1
 
-RULES = {
+DIALECTS = {
     # The Python environment.
     "quiet": {"ends_when_quiet": True, "opening_fires_pay": False, "spreads_in_place": True},
     # The Rust engine.
     "engine": {"ends_when_quiet": False, "opening_fires_pay": True, "spreads_in_place": False},
 }
-"""The two implementations disagree; every published number belongs to one of them."""
+"""What `rules` may be: the two implementations disagree, and every published number belongs to one of them."""
 
 
-class Rounds(NamedTuple):
-    """What nights of two rounds add to the state."""
+class Phases(NamedTuple):
+    """What nights of two phases add to the state."""
 
-    announced: Array  # [B, N] int8 bits of the last first round
-    second: Array  # [B] int8: 1 in a night's second round
+    announced: Array  # [B, N] int8 bits of the last first phase
+    second: Array  # [B] int8: 1 in a night's second phase
 
 
 class State(NamedTuple):
@@ -47,7 +47,7 @@ class State(NamedTuple):
     signals: Array  # [B, N] int8 last broadcasts
     rewards: Array  # [B, N] float32
     meters: Array | None = None  # [B, H] float32 suppression of burning houses; None in the Bernoulli mode
-    rounds: Rounds | None = None  # None where nights have one
+    phases: Phases | None = None  # None where nights have one
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class BucketBrigade:
     spreads_in_place: bool | None = None
     """Fires spread house by house, so that one may run round the ring in a night; else all at once."""
     two_phase: bool = False
-    """A night is two steps: in the first, everyone's signal is announced and the rest of the actions ignored; the
-    second, in which that is seen, plays the night and pays."""
+    """A night is two steps, its phases: in the first, everyone's signal is announced and the rest of the actions
+    ignored; the second, in which that is seen, plays the night and pays."""
     adjacent_only: bool = False
     """Agents who set out for a house further than one from home stay at home; mode and signal are kept."""
     progress_shaping: float | None = None
@@ -121,10 +121,10 @@ class BucketBrigade:
     the end as 0; `potential_discount` is the factor of the later one [Ng et al. 1999]."""
     potential_discount: float | None = None
     observation: str = "features"
-    """Layout of what agents see: `features` (ours, read by scripted players), `trainer` or `thrust`."""
+    """Layout of what agents see: `features` (ours, read by scripted policies), `trainer` or `thrust`."""
 
     def __post_init__(self) -> None:
-        for kind, name, known in (("rules", self.rules, RULES), ("observation", self.observation, LAYOUTS)):
+        for kind, name, known in (("rules", self.rules, DIALECTS), ("observation", self.observation, LAYOUTS)):
             if name not in known:
                 raise unknown(f"Bucket Brigade {kind}", name, known)
         if not 1 <= self.max_nights <= 30_000:
@@ -138,8 +138,8 @@ class BucketBrigade:
 
     @cached_property
     def _switches(self) -> dict[str, bool]:
-        own = {name: getattr(self, name) for name in RULES[self.rules]}
-        return RULES[self.rules] | {name: value for name, value in own.items() if value is not None}
+        own = {name: getattr(self, name) for name in DIALECTS[self.rules]}
+        return DIALECTS[self.rules] | {name: value for name, value in own.items() if value is not None}
 
     @property
     def N(self) -> int:
@@ -181,6 +181,7 @@ class BucketBrigade:
                 raise unknown("Bucket Brigade parameter", name, CELL)
         cell = self._values | {name: checked(name, value, self.N) for name, value in overrides.items()}
         shown = self._layout.tabulate(cell, self.two_phase)
+        # The third switch stays outside: an array that chose between two ways to spread would need both of them played.
         switches = {name: self._switches[name] for name in ("ends_when_quiet", "opening_fires_pay")}
         return tabulate(cell, shown, self.adjacent_only, self._continuous, **switches)
 
@@ -192,7 +193,7 @@ class BucketBrigade:
         state = State(houses.T, night, nothing.T, nothing.T, nothing.T, rewards.T)
         if self._continuous:
             state = state._replace(meters=xp.zeros_like(houses, dtype=xp.float32).T)
-        return state._replace(rounds=Rounds(nothing.T, nothing[0])) if self.two_phase else state
+        return state._replace(phases=Phases(nothing.T, nothing[0])) if self.two_phase else state
 
     def step(self, params: Params, state: State, actions: tuple[Array, ...], noise: Array) -> State:
         xp = array_namespace(noise)
@@ -201,7 +202,7 @@ class BucketBrigade:
         if params.reach is not None:
             positions = look_up(params.reach, positions)
         night = self._night(params, state, positions, modes, signals, noise.T)
-        return night if state.rounds is None else _round(state, state.rounds, night, signals.T)
+        return night if state.phases is None else _after_phase(state, state.phases, night, signals.T)
 
     def _night(
         self, params: Params, state: State, positions: Array, modes: Array, signals: Array, uniforms: Array
@@ -212,7 +213,7 @@ class BucketBrigade:
         night, pays = state.night + 1, params.opening_fires_pay | (state.night > 0)
         rewards = pay(params, modes, ring.safe, ring.saved & pays, ring.ruined)
         if params.travel is not None:
-            rewards = rewards - modes * params.travel * way(params, positions)
+            rewards = rewards - modes * params.travel * look_up(params.distance, positions)
         if params.shaping is not None:
             over = self._over(params, ring.houses, night)
             rewards = rewards + shaped(params, params.shaping, before * pays, ring, positions, modes, over)
@@ -258,8 +259,8 @@ class BucketBrigade:
         if state.meters is not None:
             fed = [f"{meter:.2f} at {house}" for house, meter in enumerate(map(float, state.meters[lane])) if meter]
             lines.append(f"  suppression {', '.join(fed) or 'nowhere'}")
-        bits = [] if state.rounds is None else [f"announced {int(bit)}" for bit in state.rounds.announced[lane]]
-        if state.rounds is not None and int(state.rounds.second[lane]):
+        bits = [] if state.phases is None else [f"announced {int(bit)}" for bit in state.phases.announced[lane]]
+        if state.phases is not None and int(state.phases.second[lane]):
             lines += [f"  {agent} {bit}" for agent, bit in zip(self.agents, bits, strict=True)]
         elif int(state.night[lane]):
             for seat, agent in enumerate(self.agents):
@@ -276,16 +277,16 @@ class BucketBrigade:
         return frame(self, state, lane)
 
 
-def _round(state: State, rounds: Rounds, night: State, bits: Array) -> State:
-    """After a step where nights have two rounds: the night on lanes in their second, the bits announced on the others.
+def _after_phase(state: State, phases: Phases, night: State, bits: Array) -> State:
+    """After a step where nights have two phases: the night on lanes in their second, the bits announced on the others.
 
     `night` is the state that a whole night led to; bits [B, N].
     """
     xp = array_namespace(bits)
-    first, second = xp.zeros_like(rounds.second), xp.ones_like(rounds.second)
-    announced = state._replace(rounds=Rounds(bits, second), rewards=xp.zeros_like(state.rewards))
-    played = night._replace(rounds=Rounds(rounds.announced, first))
-    acted = rounds.second > 0
+    first, second = xp.zeros_like(phases.second), xp.ones_like(phases.second)
+    announced = state._replace(phases=Phases(bits, second), rewards=xp.zeros_like(state.rewards))
+    played = night._replace(phases=Phases(phases.announced, first))
+    acted = phases.second > 0
 
     def choose(new: Array, old: Array) -> Array:
         return xp.where(acted if new.ndim == 1 else acted[:, None], new, old)

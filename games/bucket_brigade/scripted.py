@@ -1,5 +1,6 @@
-"""Scripted players of Bucket Brigade; they read nothing but the observation."""
+"""Scripted policies of Bucket Brigade; they read nothing but the observation."""
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -10,13 +11,11 @@ from array_api_compat import array_namespace
 from games.bucket_brigade.genomes import ARCHETYPES, SIMPLE_GENES, FullGenome, Genome
 from games.bucket_brigade.observation import first, nth_fire, number, read
 from games.bucket_brigade.rules import WORK, BucketBrigade
-from games.game import Array, Policy
+from games.game import Array, Legal, Policy
 from games.policies import Uniform
 from games.spelling import unknown
 
 SCOPES = ("any", "owned")
-
-Legal = tuple[Array, ...] | None
 
 
 @dataclass(frozen=True)
@@ -109,36 +108,52 @@ def action(house: Array, mode: Array, signal: Array) -> Array:
     return array_namespace(house).stack([house, mode, signal], axis=1)
 
 
+def build(kind: type, game: BucketBrigade, **fields: Any) -> Policy:
+    """A policy of the class `kind` for the size of `game`.
+
+    Raises ValueError for fields that the class does not have, and where one without a default is left out.
+    """
+    known = {field.name: field for field in dataclasses.fields(kind)}
+    size = {name: value for name, value in (("agents", game.N), ("houses", game.H)) if name in known}
+    for name in fields:
+        if name not in known:
+            raise unknown(f"field of {kind.__name__}", name, known)
+    missing = [name for name, field in known.items() if field.default is dataclasses.MISSING and name not in fields]
+    if missing:
+        raise ValueError(f"{kind.__name__} is a family of policies: name one of them, or give its {', '.join(missing)}")
+    return kind(**size | fields)
+
+
 POLICIES: dict[str, Callable[..., Policy]] = {
-    "always_rest": AlwaysRest,
-    "firefighter": Firefighter,
-    "genome": Genome,
-    "genome_full": FullGenome,
-    "specialist": Specialist,
-    "spread": Spread,
-    "uniform": Uniform,
+    "always_rest": partial(build, AlwaysRest),
+    "firefighter": partial(build, Firefighter),
+    "genome": partial(build, Genome),
+    "genome_full": partial(build, FullGenome),
+    "specialist": partial(build, Specialist),
+    "spread": partial(build, Spread),
+    "uniform": lambda game: Uniform.of(game.action_spaces[0]),
     **{
-        f"genome {name}": partial(Genome, **{gene: genes[gene] for gene in SIMPLE_GENES})
+        f"genome {name}": partial(build, Genome, **{gene: genes[gene] for gene in SIMPLE_GENES})
         for name, genes in ARCHETYPES.items()
     },
-    **{f"genome_full {name}": partial(FullGenome, **genes) for name, genes in ARCHETYPES.items()},
+    **{f"genome_full {name}": partial(build, FullGenome, **genes) for name, genes in ARCHETYPES.items()},
 }
-"""Every scripted player by name; `policy` builds one for a game."""
+"""Every scripted policy by name: what builds it from a game, and from fields of its own."""
+
+FAMILIES = ("firefighter", "genome", "genome_full")
+"""Names of many policies, told apart by their fields; the genes of a genome have no defaults."""
 
 BLIND = ("uniform", "always_rest")
-"""Players that never look, and therefore play whatever the layout of the observation."""
+"""Policies that never look, and therefore play whatever the layout of the observation."""
 
 
 def policy(name: str, game: BucketBrigade, **fields: Any) -> Policy:
-    """The player called `name` in `POLICIES`, for any seat of `game`; `fields` are its own, such as a scope or genes.
+    """The policy called `name` in `POLICIES`, for any seat of `game`; `fields` are its own, such as a scope or genes.
 
-    Raises ValueError for an unknown name, or a game that shows what the player cannot read.
+    Raises ValueError for an unknown name or field, for missing genes, or a game that shows what the policy cannot read.
     """
     if name not in POLICIES:
         raise unknown("Bucket Brigade policy", name, POLICIES)
     if game.observation != "features" and name not in BLIND:
         raise ValueError(f"{name} reads observation='features' only, got a game with {game.observation!r}")
-    if name == "uniform":
-        return Uniform.of(game.action_spaces[0])
-    size = {} if name == "always_rest" else {"agents": game.N, "houses": game.H}
-    return POLICIES[name](**size, **fields)
+    return POLICIES[name](game, **fields)

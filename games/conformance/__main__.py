@@ -1,14 +1,14 @@
 """Check an environment, or a game, from the command line: `python -m games.conformance module:function`."""
 
 import sys
-from collections.abc import Callable
 from typing import Annotated
 
 import tyro
 
-from games.conformance.rules import ConformanceError, Report
-from games.conformance.runs import load
-from games.conformance.suite import GAME_RULES, RULES, check, check_game
+from games.conformance.kernels import Batch
+from games.conformance.rules import Verdict
+from games.conformance.runs import Case, load
+from games.conformance.suite import GAME_RULES, RULES, game_verdicts, verdicts
 from games.game import Game
 
 
@@ -20,7 +20,7 @@ def main(
     skip: tuple[str, ...] = (),
     render_modes: tuple[str, ...] = (),
 ) -> int:
-    """Ask every rule and print a table; the exit code is 1 where one is broken, 2 for arguments that cannot be.
+    """Ask every rule and print a table; the exit code is 1 where one is broken, 2 for invalid arguments.
 
     Args:
         made_by: Import path module:function of what makes a fresh environment (AEC or Parallel), or a game of ours.
@@ -32,47 +32,32 @@ def main(
     """
     try:
         make = load(made_by)
-        game = make()
-        if isinstance(game, Game):
-            rules, ask = GAME_RULES, lambda skip: check_game(game, seed=seed, skip=skip)
+        made = make()
+        if isinstance(made, Game):
+            found = list(game_verdicts(Batch(made, seed=seed), skip))
+            rules, played = GAME_RULES, ""
         else:
-            rules, ask = RULES, lambda skip: check(make, episodes, seed, max_steps, skip, render_modes)
-        report, broken = survey(ask, skip)
+            case = Case(make, episodes, seed, max_steps, render_modes)
+            found = list(verdicts(case, skip))
+            rules, played = RULES, f" in {episodes} episodes of {case.steps} steps in all"
     except (ValueError, TypeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print_table(rules, report, broken)
-    return int(bool(broken))
+    print_table(rules, {verdict.rule: verdict for verdict in found}, played)
+    return int(any(verdict.broken for verdict in found))
 
 
-def survey(
-    ask: Callable[[tuple[str, ...]], Report], skip: tuple[str, ...]
-) -> tuple[Report | None, dict[str, ConformanceError]]:
-    """Ask again without the rules that were broken, until the rest holds: the last report, and what was broken.
-
-    There is no report where nothing can be played.
-    """
-    broken: dict[str, ConformanceError] = {}
-    while True:
-        try:
-            return ask((*skip, *broken)), broken
-        except ConformanceError as error:
-            broken[error.rule] = error
-            if error.rule == "plays":
-                return None, broken
-
-
-def print_table(rules: dict[str, str], report: Report | None, broken: dict[str, ConformanceError]) -> None:
+def print_table(rules: dict[str, str], found: dict[str, Verdict], played: str) -> None:
     """One line a rule, then what broke."""
-    unchecked = report.unchecked if report else {}
+    passed = 0
     for name, says in rules.items():
-        state = "BROKEN" if name in broken else "passed" if report and name in report.rules else "-"
-        why = f" [{unchecked[name]}]" if name in unchecked and name not in broken else ""
-        print(f"{name:18} {state:7} {says}{why}")
-    for error in broken.values():
+        verdict = found.get(name, Verdict(name, unchecked="cannot be played"))
+        state = "BROKEN" if verdict.broken else "-" if verdict.unchecked else "passed"
+        passed += state == "passed"
+        print(f"{name:18} {state:7} {says}{f' [{verdict.unchecked}]' if verdict.unchecked else ''}")
+    broken = [verdict.broken for verdict in found.values() if verdict.broken]
+    for error in broken:
         print(f"\n{error}")
-    played = f" in {report.episodes} episodes of {report.steps} steps in all" if report else ""
-    passed = len(report.rules) if report else 0
     print(f"\n{passed} rules passed, {len(broken)} broken{played}")
 
 

@@ -17,7 +17,7 @@ from games.policies import Uniform
 Put = Callable[[np.ndarray], Array]
 
 
-class Moment(NamedTuple):
+class BatchStep(NamedTuple):
     """One step of a batch of lanes, as NumPy arrays."""
 
     state: list[np.ndarray]
@@ -36,23 +36,36 @@ class Batch:
     """A game under test, on `lanes` lanes for `steps` steps."""
 
     game: Game
-    lanes: int
-    steps: int
-    seed: int
-    put: Put
+    lanes: int = 4
+    steps: int = 18
+    seed: int = 0
+    put: Put = np.asarray
+
+    def __post_init__(self) -> None:
+        if self.lanes < 2 or self.steps < 2 or self.seed < 0:
+            given = f"{self.lanes}, {self.steps}, {self.seed}"
+            raise ValueError(f"check_game needs lanes and steps >= 2 and seed >= 0, got {given}")
+        if not isinstance(self.game, Game):
+            name = type(self.game).__name__
+            raise ValueError(f"check_game wants a games.game.Game, with all its members; got {name}")
+
+    @property
+    def episodes(self) -> int:
+        """Begun in `main`."""
+        return sum(int(now.fresh.sum()) for now in self.main)
 
     @cached_property
-    def main(self) -> list[Moment]:
+    def main(self) -> list[BatchStep]:
         return self.play()
 
     def play(
         self,
         put: Put = np.asarray,
-        freeze: Callable[[Any], Any] = lambda tree: tree,
+        protect: Callable[[Any], Any] = lambda tree: tree,
         rows: slice = slice(None),
         repeat: int = 1,
         idle: int = 0,
-    ) -> list[Moment]:
+    ) -> list[BatchStep]:
         """Uniform legal play of some `rows` of the batch; lanes restart where their episode ended.
 
         Parameters are given to `repeat` lanes each. Seats that do not act play their first choice (idle=0) or their
@@ -60,20 +73,20 @@ class Batch:
         """
         game = self.game
         noise = Noise(self.seed, ["conformance"])
-        params = freeze(tree_map(lambda leaf: put(np.repeat(leaf, repeat if len(leaf) == 1 else 1, 0)), game.params()))
+        params = protect(tree_map(lambda leaf: put(np.repeat(leaf, repeat if len(leaf) == 1 else 1, 0)), game.params()))
 
         def drawn(purpose: int, step: int, columns: int) -> Array:
-            return freeze(put(noise.draw(purpose, step, self.lanes, columns)[rows]))
+            return protect(put(noise.draw(purpose, step, self.lanes, columns)[rows]))
 
         state = game.init(params, drawn(Purpose.INIT, 0, game.noise_sizes[0]))
         fresh = np.ones(self.lanes, bool)[rows]
         shown = []
         for step in range(1, self.steps + 1):
-            state = freeze(state)
+            state = protect(state)
             now = _look(game, params, state, fresh)
             shown.append(now)
             chosen = (self._choose(now, seat, noise, step, rows, idle) for seat in range(len(game.agents)))
-            actions = tuple(freeze(put(action)) for action in chosen)
+            actions = tuple(protect(put(action)) for action in chosen)
             ended = now.terminated | now.truncated
             following = game.step(params, state, actions, drawn(Purpose.STEP, step, game.noise_sizes[1]))
             start = game.init(params, drawn(Purpose.INIT, step, game.noise_sizes[0]))
@@ -82,21 +95,21 @@ class Batch:
             fresh = ended
         return shown
 
-    def _choose(self, now: Moment, seat: int, noise: Noise, step: int, rows: slice, idle: int) -> np.ndarray:
+    def _choose(self, now: BatchStep, seat: int, noise: Noise, step: int, rows: slice, idle: int) -> np.ndarray:
         """[B] or [B, factors] legal actions, drawn on NumPy whatever the kernel runs on."""
         space, masks = self.game.action_spaces[seat], now.legal[seat]
-        player = Uniform.of(space)
-        uniforms = noise.draw(Purpose.SEAT + seat, step, self.lanes, player.noise_size)[rows]
-        actions, _ = player.act(now.observations[seat], None if masks is None else tuple(masks), None, uniforms)
-        still = np.broadcast_to((np.array(factors(space)) - 1) * idle, (len(actions), player.noise_size))
+        uniform = Uniform.of(space)
+        uniforms = noise.draw(Purpose.SEAT + seat, step, self.lanes, uniform.noise_size)[rows]
+        actions, _ = uniform.act(now.observations[seat], None if masks is None else tuple(masks), None, uniforms)
+        still = np.broadcast_to((np.array(factors(space)) - 1) * idle, (len(actions), uniform.noise_size))
         acts = now.acting[:, seat]
-        return np.where(acts if player.flat else acts[:, None], actions, still[:, 0] if player.flat else still)
+        return np.where(acts if uniform.flat else acts[:, None], actions, still[:, 0] if uniform.flat else still)
 
 
-def _look(game: Game, params: Any, state: State, fresh: np.ndarray) -> Moment:
+def _look(game: Game, params: Any, state: State, fresh: np.ndarray) -> BatchStep:
     seats = range(len(game.agents))
     legal = [game.legal(params, state, seat) for seat in seats]
-    return Moment(
+    return BatchStep(
         [to_array(leaf) for leaf in tree_leaves(state)],
         [to_array(game.observe(params, state, seat)) for seat in seats],
         [None if masks is None else [to_array(mask) for mask in masks] for masks in legal],
@@ -113,8 +126,8 @@ def to_array(array: Array) -> np.ndarray:
     return np.array(to_numpy(array))
 
 
-def _arrays(now: Moment) -> list[tuple[str, int | None, np.ndarray]]:
-    """(what, seat, array) of everything a moment shows."""
+def _arrays(now: BatchStep) -> list[tuple[str, int | None, np.ndarray]]:
+    """(what, seat, array) of everything a step shows."""
     shown: list[tuple[str, int | None, np.ndarray]] = [("a leaf of the state", None, leaf) for leaf in now.state]
     shown += [("observe", seat, array) for seat, array in enumerate(now.observations)]
     shown += [("legal", seat, mask) for seat, masks in enumerate(now.legal) for mask in masks or ()]
@@ -122,7 +135,7 @@ def _arrays(now: Moment) -> list[tuple[str, int | None, np.ndarray]]:
     return shown + [(name, None, getattr(now, name)) for name in names]
 
 
-def same(game: Game, one: list[Moment], other: list[Moment], rows: slice, message: str) -> None:
+def same(game: Game, one: list[BatchStep], other: list[BatchStep], rows: slice, message: str) -> None:
     """Raises Broken where the `rows` of one history differ from the other in a dtype, a shape or a bit."""
     for step, (a, b) in enumerate(zip(one, other, strict=True)):
         for (what, seat, x), (_, _, y) in zip(_arrays(a), _arrays(b), strict=True):
@@ -227,17 +240,17 @@ def lane_parameters(batch: Batch) -> None:
 def read_only(batch: Batch) -> None:
     """Nothing is written into parameters, states, actions or noise."""
 
-    def freeze(tree: Any) -> Any:
-        return tree_map(_frozen, tree)
+    def protect(tree: Any) -> Any:
+        return tree_map(_read_only, tree)
 
     try:
-        played = batch.play(freeze=freeze)
+        played = batch.play(protect=protect)
     except ValueError as error:
         raise Broken(f"inputs must not be written: copy before you write; {error}") from error
     same(batch.game, batch.main, played, slice(None), "read-only inputs must play as others do")
 
 
-def _frozen(array: np.ndarray) -> np.ndarray:
+def _read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.flags.writeable = False
     return view

@@ -35,14 +35,14 @@ def lanes_of(batch: Batch) -> GameLanes:
 def play_on(lanes: GameLanes, steps: int) -> list[Step]:
     """Uniform legal play, as NumPy arrays."""
     seats = range(len(lanes.agents))
-    players = [Uniform.of(space) for space in lanes.action_spaces]
+    policies = [Uniform.of(space) for space in lanes.action_spaces]
     shown = []
     for _ in range(steps):
         seen = [lanes.observe(seat) for seat in seats]
         acting, alive = to_array(lanes.acting), to_array(lanes.alive)
         actions = tuple(
-            player.act(seen[seat], lanes.legal(seat), None, lanes.noise(Purpose.SEAT + seat, player.noise_size))[0]
-            for seat, player in enumerate(players)
+            policy.act(seen[seat], lanes.legal(seat), None, lanes.noise(Purpose.SEAT + seat, policy.noise_size))[0]
+            for seat, policy in enumerate(policies)
         )
         rewards, terminated, truncated, done = (to_array(part) for part in lanes.step(actions))
         final = [to_array(lanes.final_observations(seat)) for seat in seats]

@@ -7,39 +7,39 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box
 
-from games.conformance.record import Moment, Player, can_act, difference, frame, freeze, mask_problem
+from games.conformance.record import Driver, Moment, can_act, difference, freeze, freeze_moment, mask_problem
 from games.conformance.rules import Broken
 
-Rule = Callable[[Player, Moment | None, Moment], None]
+Rule = Callable[[Driver, Moment | None, Moment], None]
 
 
-def agents(player: Player, before: Moment | None, now: Moment) -> None:
+def agents(driver: Driver, before: Moment | None, now: Moment) -> None:
     """possible_agents are different names that never change; a reset puts all of them into agents, in order."""
-    possible = list(player.env.possible_agents)
+    possible = list(driver.env.possible_agents)
     if len(set(possible)) < len(possible):
         raise Broken(f"possible_agents must be different names, got {possible}")
-    if possible != player.possible_agents:
-        raise Broken(f"possible_agents must stay {player.possible_agents}, got {possible}")
+    if possible != driver.possible_agents:
+        raise Broken(f"possible_agents must stay {driver.possible_agents}, got {possible}")
     if before is None and now.agents != possible:
         raise Broken(f"after a reset agents must be possible_agents, {possible}; got {now.agents}")
 
 
-def spaces(player: Player, before: Moment | None, now: Moment) -> None:
+def spaces(driver: Driver, before: Moment | None, now: Moment) -> None:
     """observation_space(agent) and action_space(agent) return the same object every time, also after a reset."""
-    for agent, known in player.spaces.items():
+    for agent, known in driver.spaces.items():
         names = ("observation_space", "action_space")
         for name, space in zip(names, known, strict=True):
-            if getattr(player.env, name)(agent) is not space:
+            if getattr(driver.env, name)(agent) is not space:
                 raise Broken(f"{name} must return the same object every time: make it once, in __init__", agent)
 
 
-def keys(player: Player, before: Moment | None, now: Moment) -> None:
+def keys(driver: Driver, before: Moment | None, now: Moment) -> None:
     """Each returned dictionary has the live agents as its keys, and infos are dictionaries themselves.
 
     Live are those that were in `agents` before the step (Parallel), or are in it now (AEC).
     """
-    live = now.agents if before is None or player.aec else before.agents
-    names = ["observations", "infos"] if before is None and not player.aec else list(DICTIONARIES)
+    live = now.agents if before is None or driver.aec else before.agents
+    names = ["observations", "infos"] if before is None and not driver.aec else list(DICTIONARIES)
     for name in names:
         shown = getattr(now, name)
         if not isinstance(shown, dict) or set(shown) != set(live):
@@ -53,7 +53,7 @@ def keys(player: Player, before: Moment | None, now: Moment) -> None:
 DICTIONARIES = ("observations", "rewards", "terminations", "truncations", "infos")
 
 
-def flags(player: Player, before: Moment | None, now: Moment) -> None:
+def flags(driver: Driver, before: Moment | None, now: Moment) -> None:
     """Terminations and truncations are bools; nobody is over after a reset. Both at once are allowed.
 
     (A time limit may fall on the very step that ends an episode.)
@@ -66,14 +66,14 @@ def flags(player: Player, before: Moment | None, now: Moment) -> None:
                 raise Broken(f"{name} must be False after a reset: an episode has a step at least", agent)
 
 
-def lives(player: Player, before: Moment | None, now: Moment) -> None:
+def lives(driver: Driver, before: Moment | None, now: Moment) -> None:
     """Agents leave once they are terminated or truncated, and only then; nobody joins or returns before a reset.
 
     A Parallel environment takes them out of `agents` in the same step, an AEC one when they step with None.
     """
     if before is None:
         return
-    if player.aec:
+    if driver.aec:
         stay = [agent for agent in before.agents if not (before.over(agent) and agent in now.played)]
         for agent in now.agents:
             if before.over(agent) and not now.over(agent):
@@ -89,7 +89,7 @@ def lives(player: Player, before: Moment | None, now: Moment) -> None:
             raise Broken(f"agents must be {stay}, got {now.agents}: set a flag before an agent leaves", agent)
 
 
-def rewards(player: Player, before: Moment | None, now: Moment) -> None:
+def rewards(driver: Driver, before: Moment | None, now: Moment) -> None:
     """Rewards are finite numbers, and the dead earn nothing more."""
     for agent, reward in now.rewards.items():
         if isinstance(reward, bool | np.bool_) or not isinstance(reward, int | float | np.number):
@@ -100,10 +100,10 @@ def rewards(player: Player, before: Moment | None, now: Moment) -> None:
             raise Broken(f"who was over already must earn 0, got {reward!r}", agent)
 
 
-def observations(player: Player, before: Moment | None, now: Moment) -> None:
+def observations(driver: Driver, before: Moment | None, now: Moment) -> None:
     """Observations lie in their space, with its exact shape and dtype and without NaN."""
     for agent, observation in now.observations.items():
-        problem = _outside(player.spaces[agent][0], observation)
+        problem = _outside(driver.spaces[agent][0], observation)
         if problem:
             raise Broken(f"an observation {problem}", agent)
 
@@ -124,14 +124,14 @@ def _outside(space: Any, value: Any) -> str | None:
     return None if space.contains(value) else f"must lie in {space}, got {value!r}"
 
 
-def masks(player: Player, before: Moment | None, now: Moment) -> None:
+def masks(driver: Driver, before: Moment | None, now: Moment) -> None:
     """Action masks, where given, fit the action space, and leave a choice to who acts.
 
     In a Parallel environment a mask without any choice says that its agent does not act; one agent must.
     """
     choices = {}
     for agent in now.agents:
-        space, mask = player.spaces[agent][1], now.mask(agent)
+        space, mask = driver.spaces[agent][1], now.mask(agent)
         if mask is None:
             choices[agent] = True
             continue
@@ -144,12 +144,12 @@ def masks(player: Player, before: Moment | None, now: Moment) -> None:
         raise Broken("an action mask must leave a choice to who acts, got none", asked[0])
 
 
-def state_space(player: Player, before: Moment | None, now: Moment) -> None:
+def state_space(driver: Driver, before: Moment | None, now: Moment) -> None:
     """state(), where implemented, lies in state_space with its dtype and shape."""
-    method = getattr(player.env.unwrapped, "state", None)
+    method = getattr(driver.env.unwrapped, "state", None)
     if method is not None and not callable(method):
         raise Broken(f"state is a method of the API, got a {type(method).__name__}: call what you keep another name")
-    space = getattr(player.env, "state_space", None)
+    space = getattr(driver.env, "state_space", None)
     if now.state is None or space is None:
         return
     problem = _outside(space, now.state)
@@ -157,30 +157,31 @@ def state_space(player: Player, before: Moment | None, now: Moment) -> None:
         raise Broken(f"state() {problem}")
 
 
-def asking(player: Player, before: Moment | None, now: Moment) -> None:
+def asking(driver: Driver, before: Moment | None, now: Moment) -> None:
     """Asked twice without a step between, observe(agent), last() and state() say the same."""
-    twice = player.look_again(now)
-    changed = difference([[frame(now)]], [[frame(twice)]]) or difference([[frame(now)]], [[frame(twice)]], states=True)
+    twice = driver.look_again(now)
+    one, other = ([[freeze_moment(moment)]] for moment in (now, twice))
+    changed = difference(one, other) or difference(one, other, states=True)
     if changed:
         raise Broken(
             f"{changed.what} must not change by asking, got {changed.one}, then {changed.other}", changed.agent
         )
 
 
-def selection(player: Player, before: Moment | None, now: Moment) -> None:
+def selection(driver: Driver, before: Moment | None, now: Moment) -> None:
     """AEC: agent_selection is one of agents, and agent_iter() yields it until nobody is left."""
-    if not player.aec:
+    if not driver.aec:
         return
     if now.agents and now.asked[0] not in now.agents:
         raise Broken(f"agent_selection must be one of {now.agents}, got {now.asked[0]!r}")
-    yielded = list(islice(player.env.agent_iter(), 1))
+    yielded = list(islice(driver.env.agent_iter(), 1))
     if yielded != now.asked:
         raise Broken(f"agent_iter() must yield {now.asked or 'nobody any more'}, got {yielded}")
 
 
-def last(player: Player, before: Moment | None, now: Moment) -> None:
+def last(driver: Driver, before: Moment | None, now: Moment) -> None:
     """AEC: last() agrees with observe, terminations, truncations and infos of the selected agent."""
-    if not player.aec or now.last is None:
+    if not driver.aec or now.last is None:
         return
     agent = now.asked[0]
     parts = ("observations", "", "terminations", "truncations", "infos")
@@ -189,9 +190,9 @@ def last(player: Player, before: Moment | None, now: Moment) -> None:
             raise Broken(f"last() must tell what {name} do, {getattr(now, name)[agent]!r}, got {told!r}", agent)
 
 
-def cumulative(player: Player, before: Moment | None, now: Moment) -> None:
+def cumulative(driver: Driver, before: Moment | None, now: Moment) -> None:
     """AEC: the reward that last() tells is the sum of the agent's rewards since it began its last step."""
-    if not player.aec or now.last is None or now.earned is None:
+    if not driver.aec or now.last is None or now.earned is None:
         return
     agent = now.asked[0]
     told, earned = now.last[1], now.earned[agent]

@@ -13,10 +13,10 @@ from pettingzoo import AECEnv, ParallelEnv
 
 from games.conformance.rules import Broken
 
-Frame = dict[tuple[str, Any], Any]
-"""(what, agent) -> frozen value; the agent is None where the value is everyone's."""
-Run = list[list[Frame]]
-"""Episodes of frames; an episode's first frame is its reset."""
+Frozen = dict[tuple[str, Any], Any]
+"""A moment as (what, agent) -> frozen value; the agent is None where the value is everyone's."""
+Run = list[list[Frozen]]
+"""Episodes of moments; the first one is its reset."""
 
 
 class Moment(NamedTuple):
@@ -51,7 +51,7 @@ class Moment(NamedTuple):
         return None
 
 
-class Player:
+class Driver:
     """Plays legal actions sampled from copies of the environment's action spaces, which it leaves alone."""
 
     def __init__(self, env: AECEnv | ParallelEnv):
@@ -194,25 +194,25 @@ def thaw(frozen: Any) -> str:
     return parts[0] if parts else kind
 
 
-def frame(now: Moment) -> Frame:
-    """The moment, frozen."""
-    shown: Frame = {("agents", None): freeze(now.agents), ("agent_selection", None): freeze(now.asked)}
+def freeze_moment(now: Moment) -> Frozen:
+    """All that the moment shows, frozen."""
+    shown: Frozen = {("agents", None): freeze(now.agents), ("agent_selection", None): freeze(now.asked)}
     shown |= {("state", None): freeze(now.state)}
     for what in ("observations", "rewards", "terminations", "truncations", "infos"):
         shown |= {(what, agent): freeze(value) for agent, value in getattr(now, what).items()}
     return shown
 
 
-Watch = Callable[[Player, Moment | None, Moment], None]
+Watch = Callable[[Driver, Moment | None, Moment], None]
 
 
 def record(
-    player: Player,
+    driver: Driver,
     seeds: Sequence[int | None],
     choices: Sequence[int],
     max_steps: int,
-    watch: Watch = lambda player, before, now: None,
-    done: Watch = lambda player, before, now: None,
+    watch: Watch = lambda driver, before, now: None,
+    done: Watch = lambda driver, before, now: None,
 ) -> Run:
     """One episode per entry of `seeds` (None: go on) with actions keyed by `choices`, of at most `max_steps` steps.
 
@@ -221,28 +221,28 @@ def record(
     """
     run: Run = []
     for episode, (seed, choice) in enumerate(zip(seeds, choices, strict=True)):
-        player.seed(choice)
-        frames: list[Frame] = []
+        driver.seed(choice)
+        moments: list[Frozen] = []
         before: Moment | None = None
-        while before is None or (before.agents and len(frames) <= max_steps):
-            actions = {} if before is None else player.choose(before)
+        while before is None or (before.agents and len(moments) <= max_steps):
+            actions = {} if before is None else driver.choose(before)
             try:
-                now = player.reset(seed) if before is None else player.step(actions)
+                now = driver.reset(seed) if before is None else driver.step(actions)
             except Exception as error:
                 did = f"reset(seed={seed})" if before is None else f"a step with the legal {_short(actions)}"
                 agent = next(iter(actions)) if len(actions) == 1 else None
-                raise Broken(f"{did} raised {error!r}", agent, episode, len(frames)) from error
+                raise Broken(f"{did} raised {error!r}", agent, episode, len(moments)) from error
             try:
-                watch(player, before, now)
+                watch(driver, before, now)
             except Broken as broken:
-                broken.episode, broken.step = episode, len(frames)
+                broken.episode, broken.step = episode, len(moments)
                 raise
             except Exception as error:
-                raise Broken(f"the environment raised {error!r}", None, episode, len(frames)) from error
-            frames.append(frame(now))
-            done(player, before, now)
+                raise Broken(f"the environment raised {error!r}", None, episode, len(moments)) from error
+            moments.append(freeze_moment(now))
+            done(driver, before, now)
             before = now
-        run.append(frames)
+        run.append(moments)
     return run
 
 
@@ -262,8 +262,8 @@ class Difference(NamedTuple):
 
 def difference(one: Run, other: Run, states: bool = False) -> Difference | None:
     """Where two runs first differ: in their states alone, or in all but their states."""
-    for episode, (frames, others) in enumerate(zip(one, other, strict=True)):
-        for step, (a, b) in enumerate(zip(frames, others, strict=False)):
+    for episode, (moments, others) in enumerate(zip(one, other, strict=True)):
+        for step, (a, b) in enumerate(zip(moments, others, strict=False)):
             for key in a | b:
                 if a.get(key) != b.get(key) and (key[0] == "state") == states:
                     return Difference(episode, step, *key, *(_text(shown.get(key)) for shown in (a, b)))
@@ -278,8 +278,8 @@ def _text(frozen: Any) -> str:
 def digest(run: Run) -> str:
     """SHA-256 of all that a run shows to agents, hence without `state()`."""
     content = [
-        [sorted((repr(key), value) for key, value in shown.items() if key[0] != "state") for shown in frames]
-        for frames in run
+        [sorted((repr(key), value) for key, value in shown.items() if key[0] != "state") for shown in moments]
+        for moments in run
     ]
     return sha256(repr(content).encode()).hexdigest()
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
-from games.conformance.record import Moment, Player, mask_of, mask_problem
+from games.conformance.record import Driver, Moment, mask_of, mask_problem
 from games.conformance.rules import Broken
 from games.conformance.runs import Case
 
@@ -16,18 +16,18 @@ from games.conformance.runs import Case
 def rejects_actions(case: Case) -> str | None:
     """Actions outside the space, or masked out, are refused: by an error or a warning, or (masked out) by the end."""
     tried = False
-    for agent in Player(case.env_fn()).possible_agents:
-        for wrong in wrong_actions(Player(case.env_fn()).spaces[agent][1]):
-            for player, now in case.first_episode():
+    for agent in Driver(case.env_fn()).possible_agents:
+        for wrong in wrong_actions(Driver(case.env_fn()).spaces[agent][1]):
+            for driver, now in case.first_episode():
                 if agent in now.asked and not now.over(agent):
                     tried = True
-                    _refused(player, now, agent, wrong, f"outside {player.spaces[agent][1]}", may_end=False)
+                    _refused(driver, now, agent, wrong, f"outside {driver.spaces[agent][1]}", may_end=False)
                     break
-    for player, now in case.first_episode():
+    for driver, now in case.first_episode():
         for agent in now.asked:
-            masked = None if now.over(agent) else masked_out(player.spaces[agent][1], now.mask(agent))
+            masked = None if now.over(agent) else masked_out(driver.spaces[agent][1], now.mask(agent))
             if masked is not None:
-                _refused(player, now, agent, masked, "masked out", may_end=True)
+                _refused(driver, now, agent, masked, "masked out", may_end=True)
                 return None
     return None if tried else "nobody was asked"
 
@@ -61,14 +61,14 @@ def masked_out(space: Any, mask: Any) -> Any:
     return space.dtype.type(space.start + chosen[0])
 
 
-def _refused(player: Player, now: Moment, agent: Any, wrong: Any, why: str, may_end: bool) -> None:
-    after = attempt(player, player.choose(now) | {agent: wrong})
+def _refused(driver: Driver, now: Moment, agent: Any, wrong: Any, why: str, may_end: bool) -> None:
+    after = attempt(driver, driver.choose(now) | {agent: wrong})
     ended = after is None or agent not in after.agents or after.over(agent)
     if after is not None and not (may_end and ended):
         raise Broken(f"{wrong!r} is {why} and must be refused: raise an error; it was played", agent)
 
 
-def attempt(player: Player, actions: dict) -> Moment | None:
+def attempt(driver: Driver, actions: dict) -> Moment | None:
     """What the step led to; None where it was refused: it raised, warned, or logged a warning."""
     logged: list[logging.LogRecord] = []
     handler = logging.Handler(logging.WARNING)
@@ -77,7 +77,7 @@ def attempt(player: Player, actions: dict) -> Moment | None:
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            after = player.step(actions)
+            after = driver.step(actions)
     except Exception:
         return None
     finally:
@@ -87,16 +87,16 @@ def attempt(player: Player, actions: dict) -> Moment | None:
 
 def over(case: Case) -> str | None:
     """A step after the end is refused by an error or a warning, or returns empty dictionaries; a reset works then."""
-    for player, now in case.first_episode():
+    for driver, now in case.first_episode():
         if now.agents:
             continue
-        asked = player.possible_agents[:1] if player.aec else player.possible_agents
-        after = attempt(player, {agent: player.sample(agent) for agent in asked})
+        asked = driver.possible_agents[:1] if driver.aec else driver.possible_agents
+        after = attempt(driver, {agent: driver.sample(agent) for agent in asked})
         # Many Parallel environments return five empty dictionaries, which says that nobody is left.
-        shown = after and (player.aec or after.observations or after.rewards or after.terminations or after.truncations)
+        shown = after and (driver.aec or after.observations or after.rewards or after.terminations or after.truncations)
         if shown:
             raise Broken("a step after the end must be refused: raise an error; it was played")
-        if not player.reset(case.seed).agents:
+        if not driver.reset(case.seed).agents:
             raise Broken("a reset after the end must start an episode")
         return None
     return f"no episode ended within {case.max_steps} steps"
@@ -104,11 +104,11 @@ def over(case: Case) -> str | None:
 
 def dead_steps(case: Case) -> str | None:
     """AEC: an agent that is terminated or truncated steps with None and nothing else."""
-    for player, now in case.first_episode():
-        if player.aec and now.asked and now.over(now.asked[0]):
+    for driver, now in case.first_episode():
+        if driver.aec and now.asked and now.over(now.asked[0]):
             agent = now.asked[0]
-            action = player.sample(agent)
-            if attempt(player, {agent: action}) is not None:
+            action = driver.sample(agent)
+            if attempt(driver, {agent: action}) is not None:
                 raise Broken(f"the dead must step with None; {action!r} was played: call _was_dead_step first", agent)
             return None
     return f"nobody was over within {case.max_steps} steps"

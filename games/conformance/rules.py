@@ -24,6 +24,15 @@ class ConformanceError(AssertionError):
         super().__init__(f"rule {rule!r} is broken{f' ({where})' if where else ''}: {message}")
 
 
+class Verdict(NamedTuple):
+    """What came of a rule: it holds, unless it is broken or could not be asked."""
+
+    rule: str
+    broken: ConformanceError | None = None
+    unchecked: str | None = None
+    """Why it could not be asked, or was not."""
+
+
 class Report(NamedTuple):
     """What passed."""
 
@@ -34,6 +43,22 @@ class Report(NamedTuple):
     episodes: int
     steps: int
     """Of the recorded episodes; the rules play them again several times."""
+
+
+def reported(verdicts: Iterable[Verdict], episodes: int, steps: int) -> Report:
+    """The verdicts, none of them broken, in one."""
+    unchecked = {verdict.rule: verdict.unchecked for verdict in verdicts if verdict.unchecked}
+    return Report(tuple(verdict.rule for verdict in verdicts if not verdict.unchecked), unchecked, episodes, steps)
+
+
+def unbroken(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """All the verdicts. Raises the ConformanceError of the first broken one, before the next rule is asked."""
+    found = []
+    for verdict in verdicts:
+        if verdict.broken:
+            raise verdict.broken
+        found.append(verdict)
+    return found
 
 
 def checked_names(skip: Collection[str], rules: Iterable[str]) -> frozenset[str]:

@@ -15,8 +15,8 @@ from pettingzoo import AECEnv, ParallelEnv
 
 from games.conformance.record import (
     Difference,
+    Driver,
     Moment,
-    Player,
     Run,
     difference,
     digest,
@@ -45,16 +45,27 @@ class Case:
     render_modes: Sequence[str] = ()
     main: Run = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        if self.episodes < 1 or self.max_steps < 1 or self.seed < 0:
+            given = f"{self.episodes}, {self.max_steps}, {self.seed}"
+            raise ValueError(f"check needs episodes and max_steps >= 1 and seed >= 0, got {given}")
+        _ = self.env_fn  # an import path that leads nowhere should fail before anything is played
+
+    @property
+    def steps(self) -> int:
+        """Of the main run."""
+        return sum(len(moments) - 1 for moments in self.main)
+
     @cached_property
     def env_fn(self) -> EnvFn:
         return load(self.source) if isinstance(self.source, str) else self.source
 
-    def play(self, player: Player | None = None, global_seed: int = 0, **watchers: Any) -> Run:
+    def play(self, driver: Driver | None = None, global_seed: int = 0, **watchers: Any) -> Run:
         """The case's episodes: the first seeded, the others going on from there."""
         with global_random(global_seed):
-            player = player or Player(self.env_fn())
+            driver = driver or Driver(self.env_fn())
             return record(
-                player, [self.seed, *[None] * (self.episodes - 1)], range(self.episodes), self.max_steps, **watchers
+                driver, [self.seed, *[None] * (self.episodes - 1)], range(self.episodes), self.max_steps, **watchers
             )
 
     @cached_property
@@ -68,16 +79,16 @@ class Case:
             what = f"{found.what}: wanted {found.one}, got {found.other}"
             raise Broken(f"{message}; {what}", found.agent, found.episode, found.step)
 
-    def first_episode(self) -> Iterator[tuple[Player, Moment]]:
+    def first_episode(self) -> Iterator[tuple[Driver, Moment]]:
         """A fresh environment at every moment of the first episode, the end included."""
-        player = Player(self.env_fn())
-        player.seed(0)
-        now = player.reset(self.seed)
+        driver = Driver(self.env_fn())
+        driver.seed(0)
+        now = driver.reset(self.seed)
         for _ in range(self.max_steps):
-            yield player, now
+            yield driver, now
             if not now.agents:
                 return
-            now = player.step(player.choose(now))
+            now = driver.step(driver.choose(now))
 
 
 def seeds(case: Case) -> str | None:
@@ -90,8 +101,8 @@ def global_generators(case: Case) -> str | None:
     """Python's and NumPy's global generators are neither read nor written."""
     with global_random(1):
         kept = global_state()
-        player = Player(case.env_fn())
-        record(player, [case.seed, None], [0, 1], case.max_steps)
+        driver = Driver(case.env_fn())
+        record(driver, [case.seed, None], [0, 1], case.max_steps)
         for name, before, after in zip(("random", "np.random"), kept, global_state(), strict=True):
             if before != after:
                 raise Broken(f"{name}'s global generator must be left alone: draw from a generator of your own")
@@ -101,7 +112,7 @@ def global_generators(case: Case) -> str | None:
 
 def states(case: Case) -> str | None:
     """state(), where implemented, is equal after equal histories."""
-    if all(shown["state", None] == freeze(None) for frames in case.main for shown in frames):
+    if all(shown["state", None] == freeze(None) for moments in case.main for shown in moments):
         return "state() is not implemented"
     case.same(case.again, "the same history must give the same state()", states=True)
     return None
@@ -110,9 +121,9 @@ def states(case: Case) -> str | None:
 def restarts(case: Case) -> str | None:
     """reset(seed) in the middle of an episode starts the same episodes as in a fresh environment."""
     middle = max(1, (len(case.main[0]) - 1) // 2)
-    player = Player(case.env_fn())
-    record(player, [case.seed + 1, None], [1, 2], middle)
-    case.same(case.play(player), "an environment in use must start over as a fresh one does: let reset clear it all")
+    driver = Driver(case.env_fn())
+    record(driver, [case.seed + 1, None], [1, 2], middle)
+    case.same(case.play(driver), "an environment in use must start over as a fresh one does: let reset clear it all")
     return None
 
 
@@ -120,7 +131,7 @@ def continues(case: Case) -> str | None:
     """reset() without a seed goes on with the generator: where there is chance, the next episode is another one."""
     steps = min(case.max_steps, PROBE_STEPS)
     runs: list[list[int | None]] = [[case.seed + i for i in range(PROBES)], [case.seed, *[None] * (PROBES - 1)]]
-    seeded, going_on = (record(Player(case.env_fn()), run, [0] * PROBES, steps) for run in runs)
+    seeded, going_on = (record(Driver(case.env_fn()), run, [0] * PROBES, steps) for run in runs)
     if len({digest([episode]) for episode in seeded}) == 1:
         return f"{PROBES} seeds made no difference: there seems to be no chance"
     if len({digest([episode]) for episode in going_on}) == 1:
@@ -132,7 +143,7 @@ def keeps(case: Case) -> str | None:
     """An observation that was handed out does not change later."""
     kept: list[tuple[Any, Any, Any]] = []
 
-    def watch(player: Player, before: Moment | None, now: Moment) -> None:
+    def watch(driver: Driver, before: Moment | None, now: Moment) -> None:
         for agent, observation, frozen in kept:
             if freeze(observation) != frozen:
                 raise Broken("an observation handed out a step ago has changed: return a copy", agent)
@@ -145,7 +156,7 @@ def keeps(case: Case) -> str | None:
 def ignores_writes(case: Case) -> str | None:
     """Writing into an observation changes nothing that comes later."""
 
-    def scribble(player: Player, before: Moment | None, now: Moment) -> None:
+    def scribble(driver: Driver, before: Moment | None, now: Moment) -> None:
         for shown in now.observations.values():
             _scribble(shown)
 
@@ -178,8 +189,8 @@ def processes(case: Case) -> str | None:
         raise Broken(f"another process could not play: {played.stderr.decode().strip()[-400:]}")
     # Environments may print; ours is the last line.
     told = played.stdout.decode().split()[-len(case.main) :]
-    for episode, (frames, other_digest) in enumerate(zip(case.main, told, strict=True)):
-        if digest([frames]) != other_digest:
+    for episode, (moments, other_digest) in enumerate(zip(case.main, told, strict=True)):
+        if digest([moments]) != other_digest:
             raise Broken(
                 "another process played another episode: do not iterate over sets, nor use hash()", None, episode
             )
@@ -189,7 +200,7 @@ def processes(case: Case) -> str | None:
 def child() -> None:
     """Plays the case pickled on standard input by the parent process, and prints its digests."""
     case = Case(*pickle.load(sys.stdin.buffer))
-    print("\n" + " ".join(digest([frames]) for frames in case.play()))
+    print("\n" + " ".join(digest([moments]) for moments in case.play()))
 
 
 def render(case: Case) -> str | None:
@@ -197,21 +208,21 @@ def render(case: Case) -> str | None:
     if not case.render_modes:
         return "no render_modes were given"
     for mode in case.render_modes:
-        player = Player(case.env_fn(render_mode=mode))
-        modes = player.env.metadata.get("render_modes", [])
+        driver = Driver(case.env_fn(render_mode=mode))
+        modes = driver.env.metadata.get("render_modes", [])
         if mode not in modes:
             raise Broken(
                 f"metadata['render_modes'] must list what may be asked for: {unknown('render mode', mode, modes)}"
             )
-        player.seed(0)
-        now = player.reset(case.seed)
+        driver.seed(0)
+        now = driver.reset(case.seed)
         for step in range(2):
-            problem = _picture_problem(mode, player.env.render())
+            problem = _picture_problem(mode, driver.env.render())
             if problem:
                 raise Broken(f"render() in mode {mode!r} must return {problem}", None, 0, step)
             if now.agents:
-                now = player.step(player.choose(now))
-        player.env.close()
+                now = driver.step(driver.choose(now))
+        driver.env.close()
     return None
 
 

@@ -1,15 +1,24 @@
 """The checks: `check` of a PettingZoo environment, `check_faces` of two faces of one game, `check_game` of a kernel."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
 from games.conformance.kernels import KERNEL_RULES, Batch, Put
 from games.conformance.lanes import LANES_RULES
 from games.conformance.moments import AEC_RULES, MOMENT_RULES
-from games.conformance.record import Frame, Moment, Player, can_act, difference, frame, global_random
+from games.conformance.record import Driver, Frozen, Moment, can_act, difference, freeze_moment, global_random
 from games.conformance.refusals import REFUSAL_RULES
-from games.conformance.rules import Broken, ConformanceError, Report, checked_names, first_lines
+from games.conformance.rules import (
+    Broken,
+    ConformanceError,
+    Report,
+    Verdict,
+    checked_names,
+    first_lines,
+    reported,
+    unbroken,
+)
 from games.conformance.runs import NEED_SEEDS, RUN_RULES, Case, EnvFn
 from games.game import Game
 
@@ -39,68 +48,93 @@ def check(
     by step, what the first time showed. Rules in `skip` are not asked.
 
     Raises ConformanceError for the first broken rule, with the rule, the agent, the episode and the step (0 is the
-    reset); ValueError for arguments that cannot be.
+    reset); ValueError for invalid arguments.
 
     >>> from functools import partial
     >>> from games import parallel_env
     >>> check(partial(parallel_env, "rock_paper_scissors", rounds=3), skip=["processes"]).steps
     15
     """
-    skipped = checked_names(skip, RULES)
-    if episodes < 1 or max_steps < 1 or seed < 0:
-        raise ValueError(f"check needs episodes and max_steps >= 1 and seed >= 0, got {episodes}, {max_steps}, {seed}")
     case = Case(env_fn, episodes, seed, max_steps, render_modes)
-    _ = case.env_fn  # an import path that leads nowhere should fail before anything is played
-    with global_random(0):  # whatever is drawn from there, the caller's state is put back
-        aec = _main_run(case, skipped)
-        unchecked = {name: "skipped" for name in skipped}
-        if not aec:
-            unchecked |= dict.fromkeys(AEC_RULES, "of AEC environments only") | unchecked
-        if "seeds" in skipped:
-            unchecked |= dict.fromkeys(NEED_SEEDS, "needs seeds, which is skipped") | unchecked
-        _ask_runs(case, unchecked)
-    steps = sum(len(frames) - 1 for frames in case.main)
-    return Report(tuple(name for name in RULES if name not in unchecked), unchecked, episodes, steps)
+    return reported(unbroken(verdicts(case, skip)), episodes, case.steps)
 
 
-def _ask_runs(case: Case, unchecked: dict[str, str]) -> None:
-    """Ask the rules of runs, and note in `unchecked` why one could not be asked."""
-    for name, rule in {**RUN_RULES, **REFUSAL_RULES}.items():
-        if name in unchecked:
+def verdicts(case: Case, skip: Collection[str] = ()) -> Iterator[Verdict]:
+    """One verdict for each of `RULES`, as soon as it is known; of moments the broken ones first, in order of time.
+
+    Where the environment cannot be played there are none after that of `plays`. Raises ValueError for unknown names in
+    `skip`.
+    """
+    skipped = checked_names(skip, RULES)
+    yield from (Verdict(name, unchecked="skipped") for name in RULES if name in skipped)
+    # Whatever is drawn from the global generators, the caller's state is put back.
+    with global_random(0):
+        aec, broken = _main_run(case, skipped)
+    yield from (Verdict(name, error) for name, error in broken.items())
+    if "plays" in broken:
+        return
+    why_not: dict[str, str] = {} if aec else dict.fromkeys(AEC_RULES, "of AEC environments only")
+    if "seeds" in skipped:
+        why_not = dict.fromkeys(NEED_SEEDS, "needs seeds, which is skipped") | why_not
+    for name in RULES:
+        if name in skipped or name in broken:
             continue
-        try:
-            why_not = rule(case)
-        except Broken as broken:
-            raise _error(name, broken) from broken.__cause__
-        except Exception as error:
-            raise ConformanceError(name, f"the environment raised {error!r}") from error
-        if why_not:
-            unchecked[name] = why_not
+        if name in RUN_RULES | REFUSAL_RULES and name not in why_not:
+            with global_random(0):
+                verdict = _asked(name, case)
+            if name == "seeds" and verdict.broken:
+                why_not = dict.fromkeys(NEED_SEEDS, "needs seeds, which is broken") | why_not
+            yield verdict
+        else:
+            yield Verdict(name, unchecked=why_not.get(name))
 
 
-def _error(rule: str, broken: Broken) -> ConformanceError:
-    return ConformanceError(rule, broken.message, broken.agent, broken.episode, broken.step)
-
-
-def _main_run(case: Case, skipped: frozenset[str]) -> bool:
-    """Record the case's main run under the rules of moments; whether it is an AEC environment."""
-    asked: list[str] = ["plays"]
-
-    def watch(player: Player, before: Moment | None, now: Moment) -> None:
-        for name, rule in MOMENT_RULES.items():
-            if name not in skipped:
-                asked[0] = name
-                rule(player, before, now)
-        asked[0] = "plays"
-
+def _asked(name: str, case: Case) -> Verdict:
+    """The verdict of a rule of runs."""
     try:
-        player = Player(case.env_fn())
-        case.main = case.play(player, watch=watch)
+        return Verdict(name, unchecked=(RUN_RULES | REFUSAL_RULES)[name](case))
     except Broken as broken:
-        if asked[0] == "plays" and "plays" in skipped:
-            raise broken.__cause__ or broken from None
-        raise _error(asked[0], broken) from broken.__cause__
-    return player.aec
+        return Verdict(name, _error(name, broken, broken.__cause__))
+    except Exception as error:
+        return Verdict(name, _error(name, Broken(f"the environment raised {error!r}"), error))
+
+
+def _error(rule: str, broken: Broken, cause: BaseException | None = None) -> ConformanceError:
+    error = ConformanceError(rule, broken.message, broken.agent, broken.episode, broken.step)
+    error.__cause__ = cause
+    return error
+
+
+def _main_run(case: Case, skipped: frozenset[str]) -> tuple[bool, dict[str, ConformanceError]]:
+    """Record the case's main run: whether it is an AEC environment, and the broken rules of moments, or `plays`.
+
+    A rule that breaks is not asked again.
+    """
+    broken: dict[str, ConformanceError] = {}
+    place = [-1, 0]  # episode and step
+
+    def watch(driver: Driver, before: Moment | None, now: Moment) -> None:
+        place[:] = (place[0] + 1, 0) if before is None else (place[0], place[1] + 1)
+        for name, rule in MOMENT_RULES.items():
+            if name not in skipped and name not in broken:
+                try:
+                    rule(driver, before, now)
+                except Broken as found:
+                    found.episode, found.step = place
+                    broken[name] = _error(name, found, found.__cause__)
+                except Exception as error:
+                    broken[name] = _error(name, Broken(f"the environment raised {error!r}", None, *place), error)
+
+    aec = False
+    try:
+        driver = Driver(case.env_fn())
+        aec = driver.aec
+        case.main = case.play(driver, watch=watch)
+    except Broken as found:
+        if "plays" in skipped:
+            raise found.__cause__ or found from None
+        broken["plays"] = _error("plays", found, found.__cause__)
+    return aec, broken
 
 
 def check_faces(aec_fn: EnvFn, parallel_fn: EnvFn, episodes: int = 5, seed: int = 0, max_steps: int = 500) -> None:
@@ -109,7 +143,7 @@ def check_faces(aec_fn: EnvFn, parallel_fn: EnvFn, episodes: int = 5, seed: int 
     Raises ConformanceError of the rule `faces`, with agent, episode and step (of the Parallel face).
     """
     with global_random(0):
-        parallel, aec = Player(parallel_fn()), Player(aec_fn())
+        parallel, aec = Driver(parallel_fn()), Driver(aec_fn())
         for episode in range(episodes):
             parallel.seed(episode)
             one, other = (face.reset(None if episode else seed) for face in (parallel, aec))
@@ -129,12 +163,12 @@ def check_faces(aec_fn: EnvFn, parallel_fn: EnvFn, episodes: int = 5, seed: int 
                 raise _error("faces", broken) from None
 
 
-def _acts(player: Player, now: Moment, agent: str) -> bool:
+def _acts(driver: Driver, now: Moment, agent: str) -> bool:
     mask = now.mask(agent)
-    return mask is None or can_act(player.spaces[agent][1], mask)
+    return mask is None or can_act(driver.spaces[agent][1], mask)
 
 
-def _round(aec: Player, now: Moment, acting: list, actions: dict) -> Moment:
+def _round(aec: Driver, now: Moment, acting: list, actions: dict) -> Moment:
     """What the AEC face shows once everyone who acts has."""
     for agent in acting:
         if now.asked != [agent]:
@@ -145,7 +179,7 @@ def _round(aec: Player, now: Moment, acting: list, actions: dict) -> Moment:
 
 def _same_faces(parallel: Moment, aec: Moment) -> None:
     """Raises Broken where the two show something else, of what a Parallel environment shows at all."""
-    one, other = ([[_of_agents(frame(now))]] for now in (parallel, aec))
+    one, other = ([[_of_agents(freeze_moment(now))]] for now in (parallel, aec))
     other[0][0] = {key: value for key, value in other[0][0].items() if key in one[0][0]}
     for states in (False, True):
         found = difference(one, other, states)
@@ -154,7 +188,7 @@ def _same_faces(parallel: Moment, aec: Moment) -> None:
             raise Broken(f"{found.what} must be the same: {shows}", found.agent)
 
 
-def _of_agents(shown: Frame) -> Frame:
+def _of_agents(shown: Frozen) -> Frozen:
     """Without the lists of agents, which the faces empty at different times."""
     return {key: value for key, value in shown.items() if key[0] not in ("agents", "agent_selection")}
 
@@ -166,26 +200,25 @@ def check_game(
 
     `put` makes the other kind of arrays that must play as NumPy's do, e.g. `torch.from_numpy`.
 
-    Raises ConformanceError for the first broken rule, with the rule, the agent and the step; ValueError for arguments
-    that cannot be.
+    Raises ConformanceError for the first broken rule, with the rule, the agent and the step; ValueError for invalid
+    arguments.
     """
-    skipped = checked_names(skip, GAME_RULES)
-    if lanes < 2 or steps < 2 or seed < 0:
-        raise ValueError(f"check_game needs lanes and steps >= 2 and seed >= 0, got {lanes}, {steps}, {seed}")
-    if not isinstance(game, Game):
-        raise ValueError(f"check_game wants a games.game.Game, with all its members; got {type(game).__name__}")
     batch = Batch(game, lanes, steps, seed, put)
-    rules = {**KERNEL_RULES, **LANES_RULES}
-    for name, rule in rules.items():
+    return reported(unbroken(game_verdicts(batch, skip)), batch.episodes, steps * lanes)
+
+
+def game_verdicts(batch: Batch, skip: Collection[str] = ()) -> Iterator[Verdict]:
+    """One verdict for each of `GAME_RULES`, in their order. Raises ValueError for unknown names in `skip`."""
+    skipped = checked_names(skip, GAME_RULES)
+    for name, rule in {**KERNEL_RULES, **LANES_RULES}.items():
         if name in skipped:
+            yield Verdict(name, unchecked="skipped")
             continue
         try:
             rule(batch)
         except Broken as broken:
-            raise _error(name, broken) from broken.__cause__
+            yield Verdict(name, _error(name, broken, broken.__cause__))
         except Exception as error:
-            raise ConformanceError(name, f"the game raised {error!r}") from error
-    episodes = sum(int(now.fresh.sum()) for now in batch.main)
-    return Report(
-        tuple(name for name in rules if name not in skipped), dict.fromkeys(skipped, "skipped"), episodes, steps * lanes
-    )
+            yield Verdict(name, _error(name, Broken(f"the game raised {error!r}"), error))
+        else:
+            yield Verdict(name)

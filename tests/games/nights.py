@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from games.bucket_brigade import SCENARIOS, BucketBrigade
-from games.bucket_brigade.rules import RULES
+from games.bucket_brigade.rules import DIALECTS
 from games.bucket_brigade.scenarios import UNUSED
 from games.lanes import tree_map
 from tests.games.reference import Reference
@@ -15,7 +15,7 @@ from tests.games.reference import Reference
 VARIANTS: dict[str, dict[str, Any]] = {
     "continuous": {"scenario": "default_continuous", "rho": 0.1, "min_nights": 3},
     "continuous, at once": {"scenario": "default_continuous", "rules": "engine", "rho": 0.1},
-    "two rounds": {"scenario": "hard", "two_phase": True},
+    "two phases": {"scenario": "hard", "two_phase": True},
     "adjacent only": {"scenario": "positional_default", "adjacent_only": True, "rho": 0.2},
     "progress": {"scenario": "hard", "progress_shaping": 3.0},
     "actions": {"scenario": "hard", "rules": "engine", "rescue_shaping": 5.0, "presence_shaping": 0.7},
@@ -38,12 +38,12 @@ def amounts(agents: int) -> st.SearchStrategy:
 
 @st.composite
 def games_of_all_kinds(draw: st.DrawFn, even: bool = False, **fixed: st.SearchStrategy) -> dict[str, Any]:
-    """Arguments of a game of any size with any rules but two rounds; `even`: everyone owns equally many houses."""
+    """Arguments of a game of any size with any rules but two phases; `even`: everyone owns equally many houses."""
     agents = draw(st.integers(1, 5))
     houses = draw(st.integers(1 if agents > 1 else 2, 2).map(lambda each: each * agents) if even else st.integers(2, 8))
     share = st.sampled_from([0.0, 0.3, 1.0])
     strategies = {
-        "rules": st.sampled_from(list(RULES)),
+        "rules": st.sampled_from(list(DIALECTS)),
         "kappa": st.sampled_from([0.0, 0.3, 0.5, 0.95, 1.0]),
         "beta": share,
         "rho": st.sampled_from([0.0, 0.02, 0.2, 0.6]),
@@ -77,7 +77,7 @@ def cell_of(game: BucketBrigade) -> dict[str, Any]:
 
 
 def reference_of(game: BucketBrigade) -> Reference:
-    return Reference(cell_of(game), **RULES[game.rules], adjacent_only=game.adjacent_only)
+    return Reference(cell_of(game), **DIALECTS[game.rules], adjacent_only=game.adjacent_only)
 
 
 def draws(rng: np.random.Generator, game: BucketBrigade, lanes: int) -> tuple[tuple[np.ndarray, ...], np.ndarray]:

@@ -1,14 +1,11 @@
 """The rules of Bucket Brigade: against an independent reference, and laws."""
 
-import doctest
-import sys
-
 import numpy as np
 import pytest
 
 from games.bucket_brigade import SCENARIOS, BucketBrigade
 from games.bucket_brigade.observation import read
-from games.bucket_brigade.rules import BURNING, RUINED, RULES, SAFE, WORK
+from games.bucket_brigade.rules import BURNING, DIALECTS, RUINED, SAFE, WORK
 from games.lanes import GameLanes, tree_map
 from tests.games.nights import play_night_by_night
 
@@ -43,7 +40,7 @@ def test_a_house_saved_tonight_may_catch_fire_tonight_and_is_not_paid_for():
     assert state.rewards.tolist() == [[0, 0, 0, 0]]
 
 
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("rules", DIALECTS)
 def test_the_shortest_episode_lasts_one_night_more_than_the_minimum(rules):
     game = BucketBrigade("trivial_cooperation", rules)
     lanes = GameLanes(game, 3)
@@ -152,10 +149,6 @@ def test_working_far_from_home_costs_more():
     np.testing.assert_allclose(wages, [-0.5, -0.5 - 0.75, -0.5 - 0.5, -0.5 - 1.25], atol=1e-5)
 
 
-def test_the_example_of_a_sweep_runs():
-    assert doctest.testmod(sys.modules[BucketBrigade.__module__]) == (0, 8)
-
-
 def burning_ring(game: BucketBrigade, fires: list[int]):
     """The game's params and a lane where these houses burn."""
     params = game.params()
@@ -201,7 +194,7 @@ def test_agents_who_set_out_too_far_stay_at_home():
     assert after.modes.tolist() == after.signals.tolist() == [[1] * 4]
 
 
-def test_announcements_are_described_in_both_rounds():
+def test_announcements_are_described_in_both_phases():
     game = BucketBrigade(two_phase=True, num_agents=2)
     params, state = burning_ring(game, [])
     noise = np.full((1, 20), 0.5, np.float32)
@@ -214,7 +207,7 @@ def test_announcements_are_described_in_both_rounds():
     ]
 
 
-def test_an_episode_of_two_rounds_a_night_takes_twice_the_steps():
+def test_an_episode_of_two_phases_a_night_takes_twice_the_steps():
     game = BucketBrigade("trivial_cooperation", two_phase=True)
     lanes = GameLanes(game, 3)
     lanes.reset(0)

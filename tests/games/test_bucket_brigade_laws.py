@@ -8,7 +8,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from games.bucket_brigade import SCENARIOS, BucketBrigade
+from games.bucket_brigade import BucketBrigade
 from games.bucket_brigade.rules import BURNING, RUINED, SAFE, WORK
 from games.conformance import check_game
 from games.lanes import tree_leaves, tree_map
@@ -155,7 +155,7 @@ def _turned(noise: np.ndarray, house: np.ndarray, sign: int) -> np.ndarray:
 
 
 @given(games_of_all_kinds(), seeds)
-def test_a_night_of_two_rounds_is_a_night_after_an_announcement(kwargs, seed):
+def test_a_night_of_two_phases_is_a_night_after_an_announcement(kwargs, seed):
     plain, game = BucketBrigade(**kwargs), BucketBrigade(**kwargs, two_phase=True)
     params, rng = game.params(), np.random.default_rng(seed)
     state = before = game.init(params, np.full((5, game.H), 0.1, np.float32))
@@ -164,18 +164,18 @@ def test_a_night_of_two_rounds_is_a_night_after_an_announcement(kwargs, seed):
         (talk, noise), (actions, uniforms) = draws(rng, game, 5), draws(rng, game, 5)
         state = game.step(params, before, talk, noise)
         said = np.stack([action[:, 2] for action in talk], axis=1)
-        np.testing.assert_array_equal(state.rounds.announced, said)
-        assert (state.rounds.second == 1).all()
+        np.testing.assert_array_equal(state.phases.announced, said)
+        assert (state.phases.second == 1).all()
         assert (state.rewards == 0).all()
-        unheard = state._replace(rounds=before.rounds, rewards=before.rewards)
+        unheard = state._replace(phases=before.phases, rewards=before.rewards)
         for x, y in zip(tree_leaves(unheard), tree_leaves(before), strict=True):
             np.testing.assert_array_equal(x, y)
         np.testing.assert_array_equal(game.terminated(params, state), game.terminated(params, before))
         before = game.step(params, state, actions, uniforms)
         expected = plain.step(plain.params(), expected, actions, uniforms)
-        np.testing.assert_array_equal(before.rounds.announced, said)
-        assert (before.rounds.second == 0).all()
-        for x, y in zip(tree_leaves(before._replace(rounds=None)), tree_leaves(expected), strict=True):
+        np.testing.assert_array_equal(before.phases.announced, said)
+        assert (before.phases.second == 0).all()
+        for x, y in zip(tree_leaves(before._replace(phases=None)), tree_leaves(expected), strict=True):
             np.testing.assert_array_equal(x, y)
 
 
@@ -226,9 +226,3 @@ def test_every_size_plays():
             if actions is not None:
                 assert np.isfinite(state.rewards).all()
             assert all(game.observe(game.params(), state, seat).max() <= 1 for seat in range(min(agents, 3)))
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_scenarios_say_how_fires_are_put_out(scenario):
-    game = BucketBrigade(scenario)
-    assert game.noise_sizes == (game.H, (3 if scenario == "default_continuous" else 2) * game.H)

@@ -12,10 +12,12 @@ from pettingzoo.utils import parallel_to_aec
 
 import games
 from games.conformance import GAME_RULES, RULES, ConformanceError, check, check_faces, check_game
-from games.conformance.__main__ import main, survey
+from games.conformance.__main__ import main
 from games.conformance.moments import AEC_RULES
+from games.conformance.runs import Case
+from games.conformance.suite import verdicts
 from games.envs import AECFace, ParallelFace
-from tests.games.broken_envs import BROKEN, Raises, Sound, SoundAEC
+from tests.games.broken_envs import BROKEN, PaysNaN, Raises, SeesDoubles, Sound, SoundAEC, TakesAnyNumber
 from tests.games.broken_games import BROKEN_GAMES, BROKEN_LANES
 from tests.games.turns import Turns
 
@@ -75,8 +77,8 @@ def test_the_models_keep_every_rule():
 
 def test_pettingzoos_wrapper_hands_out_what_it_keeps_and_refuses_late():
     """PettingZoo 1.27: it returns its own arrays, and passes actions on only once everyone has chosen."""
-    _, broken = survey(lambda skip: check(lambda: parallel_to_aec(Sound()), skip=skip), ())
-    assert set(broken) == {"ignores_writes", "rejects_actions"}
+    found = verdicts(Case(lambda: parallel_to_aec(Sound()), 5, 0, 500))
+    assert {verdict.rule for verdict in found if verdict.broken} == {"ignores_writes", "rejects_actions"}
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -137,6 +139,32 @@ def test_an_error_tells_rule_agent_episode_and_step():
     assert "(agent ann, episode 0, step 2): a reward must be finite, got nan" in str(error)
 
 
+class BreaksThree(PaysNaN, SeesDoubles, TakesAnyNumber):
+    pass
+
+
+def surveyed(env) -> tuple[list, int]:
+    """Every verdict, and how many environments were made for them."""
+    made = []
+
+    def make():
+        made.append(env())
+        return made[-1]
+
+    return list(verdicts(Case(make, 3, 0, 50), ["processes"])), len(made)
+
+
+def test_one_survey_finds_every_broken_rule():
+    (told, made), (sound, enough) = surveyed(BreaksThree), surveyed(Sound)
+    assert {verdict.rule for verdict in told} == {verdict.rule for verdict in sound} == set(RULES)
+    assert made <= enough
+    broken = {verdict.rule: verdict.broken for verdict in told if verdict.broken}
+    assert list(broken) == ["observations", "rewards", "rejects_actions"]  # as they showed
+    assert [(error.episode, error.step) for error in broken.values()] == [(0, 0), (0, 2), (None, None)]
+    with pytest.raises(ConformanceError, match="rule 'observations' is broken"):
+        check(BreaksThree, skip=["processes"])
+
+
 def test_what_an_environment_raises_is_told_and_kept():
     with pytest.raises(ConformanceError, match="episode 0, step 3") as caught:
         check(Raises)
@@ -153,7 +181,7 @@ def test_global_generators_are_put_back():
     assert after == np.random.random()  # noqa: NPY002
 
 
-def test_arguments_that_cannot_be_are_refused():
+def test_invalid_arguments_are_refused():
     for skip, message in ((["reward"], "unknown rule 'reward'; did you mean 'rewards'"), ("rewards", "collection")):
         with pytest.raises(ValueError, match=message):
             check(Sound, skip=skip)
@@ -201,7 +229,7 @@ def test_the_command_prints_a_table_and_fails_where_a_rule_is_broken(capsys):
     assert "lane_wise          passed" in capsys.readouterr().out
 
 
-def test_the_command_refuses_what_cannot_be(capsys):
+def test_the_command_refuses_what_is_invalid(capsys):
     assert main("tests.games.broken_envs:Sond") == 2
     assert main("tests.games.broken_envs:Sound", skip=("reward",)) == 2
     assert main("games:parallel_env") == 2  # which needs the name of a game

@@ -15,7 +15,7 @@ GAME = BucketBrigade("hard")
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_episodes_are_the_same_on_a_cuda_device():
-    profile = [policy(name, GAME) for name in ("uniform", "spread", "genome liar", "specialist")]
+    profile = [policy(name, GAME) for name in ("uniform", "spread", "genome_full hero", "specialist")]
 
     def on_cuda(lanes: int) -> GameLanes:
         return GameLanes(GAME, lanes, put=lambda array: torch.asarray(array, device="cuda"))

@@ -1,5 +1,3 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
@@ -20,12 +18,12 @@ def lanes_of(game=None, put=np.asarray, units=("a",), lanes=B, seed=0) -> GameLa
 
 def play_on(lanes: GameLanes, steps: int) -> list:
     """Steps of uniform play: observations, outcome and final observation of seat 1, as NumPy arrays."""
-    players = [Uniform.of(space) for space in lanes.action_spaces]
+    policies = [Uniform.of(space) for space in lanes.action_spaces]
     shown = []
     for _ in range(steps):
         actions = tuple(
-            player.act(None, None, None, lanes.noise(Purpose.SEAT + seat, player.noise_size))[0]
-            for seat, player in enumerate(players)
+            policy.act(None, None, None, lanes.noise(Purpose.SEAT + seat, policy.noise_size))[0]
+            for seat, policy in enumerate(policies)
         )
         seen = lanes.observe(1)
         shown.append([np.asarray(part) for part in (seen, *lanes.step(actions), lanes.final_observations(1))])
@@ -38,47 +36,11 @@ def assert_same(one: list, other: list, rows=slice(None)) -> None:
             np.testing.assert_array_equal(x[rows], y)
 
 
-def test_all_kinds_of_arrays_play_the_same_episodes(xp):
-    assert_same(play_on(lanes_of(), 40), play_on(lanes_of(put=xp.put), 40))
-
-
-def test_lanes_restart_as_their_episodes_end():
-    lanes = lanes_of()
-    shown = play_on(lanes, 60)
-    ends = 0
-    for (_, rewards, terminated, truncated, done, final), (seen, *_) in pairwise(shown):
-        assert rewards.shape == terminated.shape == truncated.shape == (B, 4)
-        np.testing.assert_array_equal(done, (terminated | truncated)[:, 0])
-        np.testing.assert_array_equal(seen[~done], final[~done])
-        assert (final[done, -1] == 1).all()  # the last night that was reached ...
-        assert (seen[done, -1] == 0).all()  # ... and the first of the next episode
-        ends += done.sum()
-    assert ends > B
-
-
-def test_a_restarted_lane_starts_with_the_init_noise_of_its_step():
-    game = BucketBrigade(max_nights=3)
-    lanes = lanes_of(game)
-    play_on(lanes, 3)
-    fresh = game.init(lanes.params, lanes.noise(Purpose.INIT, 10))
-    np.testing.assert_array_equal(lanes.observe(0), game.observe(lanes.params, fresh, 0))
-
-
 def test_units_side_by_side_play_what_they_play_alone():
     together = play_on(lanes_of(units=("a", "b")), 30)
     for block, unit in enumerate("ab"):
         rows = slice(block * B // 2, (block + 1) * B // 2)
         assert_same(together, play_on(lanes_of(units=(unit,), lanes=B // 2), 30), rows)
-
-
-def test_a_state_dict_goes_on_where_it_was_taken(xp):
-    lanes = lanes_of(put=xp.put)
-    play_on(lanes, 20)
-    state = lanes.state_dict()
-    rest = play_on(lanes, 20)
-    again = lanes_of(put=xp.put, seed=7)
-    again.load_state_dict(state)
-    assert_same(rest, play_on(again, 20))
 
 
 def test_every_lane_may_play_a_cell_of_its_own():

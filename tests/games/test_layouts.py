@@ -44,16 +44,16 @@ def test_the_trainer_sees_houses_agents_scenario_and_who_it_is():
 
 def test_the_trainer_sees_announcements_before_who_it_is():
     state, rows = seen_after("trainer", two_phase=True)
-    assert state.rounds.second.tolist() == [1]
+    assert state.phases.second.tolist() == [1]
     assert len(rows[2]) == 46
-    assert rows[2][38:] == [*numbers(state.rounds.announced), 0, 0, 1, 0]
+    assert rows[2][38:] == [*numbers(state.phases.announced), 0, 0, 1, 0]
 
 
 @pytest.mark.parametrize("two_phase", [False, True])
 def test_thrust_sees_who_it_is_houses_agents_announcements_and_scenario(two_phase):
     state, rows = seen_after("thrust", two_phase=two_phase)
     houses, signals, places, modes = map(numbers, (state.houses, state.signals, state.positions, state.modes))
-    announced = numbers(state.rounds.announced) if two_phase else [0.0] * 4
+    announced = numbers(state.phases.announced) if two_phase else [0.0] * 4
     scenario = [0.25, 0.5, 100, 100, 0.5, 0.3, 12, 4, 3.0, 0.0, 40.0, 0.5]
     for seat, row in enumerate(rows):
         assert len(row) == 47
@@ -64,9 +64,9 @@ def test_thrust_sees_who_it_is_houses_agents_announcements_and_scenario(two_phas
 def test_features_show_announcements_and_the_round():
     state, rows = seen_after("features", two_phase=True)
     assert len(rows[0]) == 67 + 5
-    assert rows[0][67:] == [*numbers(state.rounds.announced), 1.0]
+    assert rows[0][67:] == [*numbers(state.phases.announced), 1.0]
     state, rows = seen_after("features", nights=4, two_phase=True)
-    assert rows[0][67:] == [*numbers(state.rounds.announced), 0.0]
+    assert rows[0][67:] == [*numbers(state.phases.announced), 0.0]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

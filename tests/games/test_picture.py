@@ -8,7 +8,7 @@ import games
 from games.bucket_brigade import BucketBrigade, State
 from games.bucket_brigade.icons import SEATS, VERMILLION, seat_colour
 from games.bucket_brigade.picture import CENTRE, RING, main
-from games.bucket_brigade.rules import BURNING, RUINED, Rounds
+from games.bucket_brigade.rules import BURNING, RUINED, Phases
 from games.game import Pictured
 from games.lanes import tree_map
 
@@ -63,9 +63,9 @@ def test_everything_a_state_holds_can_be_seen(field):
 
 def test_what_variants_add_to_a_state_can_be_seen():
     def seen(meter, bit, second):
-        rounds = Rounds(np.full((1, 4), bit, np.int8), np.array([second], np.int8))
+        phases = Phases(np.full((1, 4), bit, np.int8), np.array([second], np.int8))
         meters = np.where(NIGHT.houses == BURNING, meter, 0).astype(np.float32)
-        return GAME.frame(PARAMS, NIGHT._replace(meters=meters, rounds=rounds)).tobytes()
+        return GAME.frame(PARAMS, NIGHT._replace(meters=meters, phases=phases)).tobytes()
 
     pictures = [GAME.frame(PARAMS, NIGHT).tobytes(), seen(0, 0, 0), seen(0.5, 0, 0), seen(0, 1, 0), seen(0, 0, 1)]
     assert len(set(pictures)) == 5

@@ -27,6 +27,15 @@ def test_results_do_not_depend_on_batching():
         np.testing.assert_array_equal(a, c[::-1])
 
 
+def test_all_kinds_of_arrays_play_the_same(xp):
+    profile = [policy(name, GAME) for name in ("genome_full hero", "spread", "genome_full liar", "uniform")]
+    here, there = (
+        play(game, [profile], 30, 0, ["a"]) for game in (GAME, lambda lanes: GameLanes(GAME, lanes, put=xp.put))
+    )
+    np.testing.assert_array_equal(there.returns, here.returns)
+    np.testing.assert_array_equal(there.lengths, here.lengths)
+
+
 def test_each_lane_counts_its_first_episode_only():
     rest = [policy("always_rest", GAME)] * 4
     played = play(BucketBrigade("trivial_cooperation"), [rest], 7, 0, ["a"])

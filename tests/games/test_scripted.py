@@ -12,7 +12,7 @@ from games.bucket_brigade.genomes import ARCHETYPES, GENES, FullGenome, Genome
 from games.bucket_brigade.rules import BURNING, REST, RUINED, SAFE, WORK
 from games.bucket_brigade.scripted import BLIND, POLICIES, Firefighter, policy
 from games.game import Policy
-from games.lanes import tree_map
+from games.lanes import put_like, tree_map
 
 GAME = BucketBrigade()
 FIELDS = {
@@ -30,19 +30,19 @@ def rings(burning: list[list[int]]) -> np.ndarray:
     return np.array([[BURNING if house in fires else SAFE for house in range(10)] for fires in burning], np.int8)
 
 
-def act(player: Policy, houses: np.ndarray, seat: int, put=np.asarray, seed: int = 0) -> np.ndarray:
+def act(scripted: Policy, houses: np.ndarray, seat: int, put=np.asarray, seed: int = 0) -> np.ndarray:
     """[B, 3] actions where `houses` [B, 10] burn."""
     params = tree_map(put, GAME.params())
     rng = np.random.default_rng(seed)
     state = GAME.init(params, put(rng.random((len(houses), 10), np.float32)))
     state = state._replace(houses=put(np.asfortranarray(houses)))
-    noise = put(rng.random((len(houses), player.noise_size), np.float32))
-    memory = player.start(len(houses))
-    return np.asarray(player.act(GAME.observe(params, state, seat), None, memory, noise)[0])
+    noise = put(rng.random((len(houses), scripted.noise_size), np.float32))
+    memory = put_like(scripted.start(len(houses)), noise)
+    return np.asarray(scripted.act(GAME.observe(params, state, seat), None, memory, noise)[0])
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_players_play_the_same_on_all_kinds_of_arrays(name, xp):
+def test_policies_play_the_same_on_all_kinds_of_arrays(name, xp):
     houses = np.random.default_rng(1).integers(0, 3, (200, 10)).astype(np.int8)
     for seat in range(4):
         actions = act(made(name), houses, seat, xp.put)
@@ -52,12 +52,12 @@ def test_players_play_the_same_on_all_kinds_of_arrays(name, xp):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_players_are_plain_data(name):
-    player = made(name)
-    assert isinstance(player, Policy)
-    assert pickle.loads(pickle.dumps(player)) == player
-    fields = json.loads(json.dumps(asdict(player)))
-    assert type(player)(**{key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()}) == player
+def test_policies_are_plain_data(name):
+    scripted = made(name)
+    assert isinstance(scripted, Policy)
+    assert pickle.loads(pickle.dumps(scripted)) == scripted
+    fields = json.loads(json.dumps(asdict(scripted)))
+    assert type(scripted)(**{key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()}) == scripted
 
 
 def test_specialists_mind_their_own_houses():
@@ -87,7 +87,7 @@ def test_a_spread_team_leaves_no_fire_alone():
     assert all(p[4].tolist() == [0, 0, 0] for p in places)
 
 
-def test_genome_players_work_at_home_elsewhere_or_for_nothing():
+def test_genomes_work_at_home_elsewhere_or_for_nothing():
     n = 20_000
     liar = policy("genome liar", GAME)
     elsewhere = act(liar, rings([[3, 6]] * n), seat=1)
@@ -109,7 +109,7 @@ def full_genome(**genes: float) -> FullGenome:
 
 
 def full_genome_by_hand(genes: dict[str, float], agent: int, ring: list[int], places: list[int], u, last):
-    """(house, mode, signal) of the full player, in plain loops: what the batched one must agree with."""
+    """(house, mode, signal) of the full genome, in plain loops: what the batched one must agree with."""
     size, own = len(ring), agent % len(ring)
     burns = [state == BURNING for state in ring]
     wish = genes["work"] + genes["risk_aversion"] * sum(burns) / size + 0.5 * genes["own_priority"] * burns[own]
@@ -143,18 +143,18 @@ gene = st.integers(0, 20).map(lambda n: n / 20 + 0.001 * (n < 20))  # no draw or
     st.integers(0, 99),
     st.booleans(),
 )
-def test_full_genome_players_do_as_the_rules_say(genes, houses, agents, seed, played):
+def test_full_genomes_do_as_the_rules_say(genes, houses, agents, seed, played):
     game = BucketBrigade("hard", num_agents=agents, num_houses=houses)
     rng, params = np.random.default_rng(seed), game.params()
     state = game.init(params, rng.random((30, houses), np.float32))
     rings, places = rng.integers(0, 3, (30, houses)), rng.integers(0, houses, (30, agents))
     state = state._replace(houses=rings.astype(np.int8), positions=places.astype(np.int8))
-    player = policy("genome_full", game, **genes)
-    noise = rng.random((30, player.noise_size), np.float32)
+    scripted = policy("genome_full", game, **genes)
+    noise = rng.random((30, scripted.noise_size), np.float32)
     last = rng.integers(0, [houses, 2], (30, 2))
     for seat in range(agents):
-        memory = (last[:, 0], last[:, 1]) if played else player.start(30)
-        chosen, remembered = player.act(game.observe(params, state, seat), None, memory, noise)
+        memory = (last[:, 0], last[:, 1]) if played else scripted.start(30)
+        chosen, remembered = scripted.act(game.observe(params, state, seat), None, memory, noise)
         for row in range(30):
             before = tuple(last[row].tolist()) if played else None
             arguments = (genes, seat, rings[row].tolist(), places[row].tolist(), noise[row].tolist(), before)
@@ -162,14 +162,14 @@ def test_full_genome_players_do_as_the_rules_say(genes, houses, agents, seed, pl
         np.testing.assert_array_equal(np.stack(remembered, axis=1), chosen[:, :2])
 
 
-def test_tired_full_genome_players_repeat_their_last_night_whatever_they_announced():
+def test_tired_full_genomes_repeat_their_last_night_whatever_they_announced():
     game = BucketBrigade("hard", two_phase=True)
     params, rng = game.params(), np.random.default_rng(0)
-    player = full_genome(work=1.0, honesty=1.0, fatigue=1.0, exploration=1.0)
-    state, memory, nights = game.init(params, rng.random((50, 10), np.float32)), player.start(50), []
+    scripted = full_genome(work=1.0, honesty=1.0, fatigue=1.0, exploration=1.0)
+    state, memory, nights = game.init(params, rng.random((50, 10), np.float32)), scripted.start(50), []
     for step in range(6):
-        seen, noise = game.observe(params, state, 0), rng.random((50, player.noise_size), np.float32)
-        action, memory = player.act(seen, None, memory, noise)
+        seen, noise = game.observe(params, state, 0), rng.random((50, scripted.noise_size), np.float32)
+        action, memory = scripted.act(seen, None, memory, noise)
         state = game.step(params, state, (action,) * 4, rng.random((50, 20), np.float32))
         nights += [action[:, :2]] if step % 2 else []
     assert len(np.unique(nights[0], axis=0)) > 10
@@ -186,12 +186,12 @@ def test_archetypes_play_by_their_published_genes():
 
 @pytest.mark.parametrize("layout", ["trainer", "thrust"])
 @pytest.mark.parametrize("name", POLICIES)
-def test_players_refuse_layouts_that_they_cannot_read(name, layout):
+def test_policies_refuse_layouts_that_they_cannot_read(name, layout):
     game = BucketBrigade(observation=layout)
     if name in BLIND:
         seen = game.observe(game.params(), game.init(game.params(), np.zeros((3, 10), np.float32)), 0)
-        player = policy(name, game)
-        actions, _ = player.act(seen, None, player.start(3), np.zeros((3, player.noise_size), np.float32))
+        scripted = policy(name, game)
+        actions, _ = scripted.act(seen, None, scripted.start(3), np.zeros((3, scripted.noise_size), np.float32))
         assert all(game.action_spaces[0].contains(action) for action in actions)
     else:
         with pytest.raises(ValueError, match=f"reads observation='features' only, got a game with '{layout}'"):
@@ -206,15 +206,23 @@ def test_other_layouts_are_refused_when_seen():
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_players_stay_on_a_ring_of_two_houses(name):
+def test_policies_stay_on_a_ring_of_two_houses(name):
     game = BucketBrigade("v2_minimal")
     params = game.params()
     state = game.init(params, np.array([[0.0, 0.0], [0.9, 0.9]], np.float32))
-    player = policy(name, game, **FIELDS.get(name, {}))
-    noise = np.full((2, player.noise_size), 0.5, np.float32)
+    scripted = policy(name, game, **FIELDS.get(name, {}))
+    noise = np.full((2, scripted.noise_size), 0.5, np.float32)
     for seat in range(4):
-        for action in player.act(game.observe(params, state, seat), None, player.start(2), noise)[0]:
+        for action in scripted.act(game.observe(params, state, seat), None, scripted.start(2), noise)[0]:
             assert game.action_spaces[seat].contains(action)
+
+
+def test_families_are_told_apart_by_their_fields():
+    assert policy("firefighter", GAME, scope="owned") == Firefighter("owned")
+    with pytest.raises(ValueError, match=r"Genome is a family of policies: .* or give its work, rest_bias"):
+        policy("genome", GAME, honesty=1.0, own_priority=0.5)
+    with pytest.raises(ValueError, match="unknown field of Firefighter 'scop'; did you mean 'scope'"):
+        policy("firefighter", GAME, scop="owned")
 
 
 def test_mistakes_are_refused():

@@ -6,7 +6,7 @@ from array_api_compat import array_namespace
 
 from games.bucket_brigade import BucketBrigade
 from games.bucket_brigade.scripted import policy
-from games.lanes import GameLanes
+from games.lanes import GameLanes, tree_leaves
 from games.noise import Purpose
 from games.normal_form import NormalForm, matching_pennies, rock_paper_scissors
 from games.play import play_mixture
@@ -120,7 +120,7 @@ def test_a_mixed_cast_remembers_lane_by_lane():
 
 def versus_of(seed: int, put=np.asarray) -> Versus:
     game = BucketBrigade("hard")
-    names = ["uniform", "specialist", "genome liar"]
+    names = ["uniform", "specialist", "genome_full hero"]
     population = [policy(name, game) for name in names]
     sigma = np.random.default_rng(0).dirichlet(np.ones(3**4)).reshape((3,) * 4)
     versus = Versus(GameLanes(game, 30, put=put), [population] * 4, sigma, [2])
@@ -153,6 +153,15 @@ def test_all_kinds_of_arrays_play_the_same(xp):
     for a, b in zip(play_on(versus_of(0), 20), play_on(versus_of(0, xp.put), 20), strict=True):
         for x, y in zip(a, b, strict=True):
             np.testing.assert_array_equal(x, y)
+
+
+def test_memories_live_where_the_lanes_do(xp):
+    for steps in (0, 1, 20):  # as they start, as they are remembered, and as they start afresh
+        versus = versus_of(0, xp.put)
+        play_on(versus, steps)
+        memories = [memory for memory in versus.cast._memory.values() if memory is not None]
+        assert len(memories) == 3
+        assert {type(leaf) for leaf in tree_leaves(memories[0])} == {type(xp.put(np.zeros(1)))}
 
 
 @pytest.mark.parametrize(
