@@ -1,27 +1,18 @@
 """Advantages and losses against closed forms and automatic differentiation."""
 
-import json
-from pathlib import Path
-
 import pytest
 import torch
 
 from marl.losses import clipped_policy_gradient, explained_variance, gae, normalised, weighted_mean
 from marl.networks import FORBIDDEN
-
-GOLDEN = Path(__file__).parents[1] / "data" / "golden.json"
+from tests.golden_cases import select
 
 
 def some(*shape, seed=0):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def golden_cases():
-    cases = json.loads(GOLDEN.read_text())["cases"]
-    return [pytest.param(case, id=case["id"]) for case in cases if case["check"] == "gae"]
-
-
-@pytest.mark.parametrize("case", golden_cases())
+@pytest.mark.parametrize("case", select("gae", check="gae"))
 def test_golden_advantages(case):
     given = case["input"]
     rewards, values, next_values = (

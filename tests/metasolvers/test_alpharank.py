@@ -5,7 +5,6 @@ import itertools
 import mpmath
 import numpy as np
 import pytest
-from golden_cases import numbers, select
 from open_spiel.python.egt import alpharank as peer
 from open_spiel.python.egt.examples.alpharank_example import get_kuhn_poker_data
 
@@ -17,6 +16,7 @@ from metasolvers import (
     markov,
     transition_matrix,
 )
+from tests.golden_cases import numbers, select
 
 FINITE = [
     case

@@ -20,6 +20,7 @@ from metasolvers.symmetric import (
     sorted_profiles,
     symmetrised,
 )
+from tests.golden_cases import numbers, select
 
 RPS = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0.0]])
 RPS = np.stack([RPS, -RPS])
@@ -127,6 +128,16 @@ def test_the_refusal_names_the_seats_whose_exchange_matters():
 
 def test_eight_seats_and_five_policies_are_495_profiles():
     assert sorted_profiles(8, 5).shape == (495, 8)
+
+
+@pytest.mark.parametrize("case", select("symmetric_reduction", check="symmetric"))
+def test_golden_games_are_symmetric_or_not(case):
+    payoffs = np.stack([numbers(case["input"]["A"]), numbers(case["input"]["B"])])
+    if case["expected"]["symmetric"]:
+        np.testing.assert_array_equal(expand(check_symmetric(payoffs, [(0, 1)]), ((0, 1),)), payoffs)
+    else:
+        with pytest.raises(ValueError, match="not exchangeable"):
+            check_symmetric(payoffs, [(0, 1)])
 
 
 @pytest.mark.parametrize("groups", [[(0, 1)], [(0, 1), (1, 2)], [(0, 1, 2), ()], [(0, 1, 2, 3)]])

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from golden_cases import numbers, select
 
 from metasolvers import expected_payoffs, exploitability, marginal, nash_conv, zero_sum_nash
+from tests.golden_cases import numbers, select
 
 
 def zero_sum(matrix):

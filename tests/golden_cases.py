@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-CASES = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())["cases"]
+CASES = json.loads((Path(__file__).parent / "data" / "golden.json").read_text())["cases"]
 
 
 def select(*topics, **fields):
