@@ -15,7 +15,7 @@ from analysis.figures import draw
 from analysis.report import write
 from experiments.measures import Rows, gap_rows, learning_rows, measure
 from experiments.report import cells, report
-from experiments.run import RunFolder, changed_versions, to_lines
+from experiments.run import RunFolder, changed_versions, read_settings, to_lines
 from experiments.stop import Stop
 from experiments.terminal import Display, Forecast, Stopwatch, display
 from experiments.tracker import Tracker, trackers
@@ -42,6 +42,9 @@ def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
     torch.set_num_threads(plan.config.threads)
     for change in changed_versions(run.path):
         print(f"note: {change} since the run was started: last bits may differ")
+    began = read_settings(run.path)["device"]
+    if began != plan.config.device:
+        print(f"note: started on device {began}, going on on {plan.config.device}: last bits may differ")
     with display() as show, workers(plan) as where:
         session = Session(plan, run, stop, show, where)
         session.restore()

@@ -40,7 +40,7 @@ PLACEMENT = (
     "resume",
     "smoke",
 )  # where and how, not what: no part of a run's configuration
-EXTENDABLE = ("iterations",)  # a longer run begins like a shorter one
+EXTENDABLE = ("iterations", "device")  # a longer run begins like a shorter one, and devices come and go
 MOST_PROFILES = 2**17
 MOST = {"episodes": 2**20, "gap_episodes": 2**24, "threads": 1024, "workers": 1024}
 

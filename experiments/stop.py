@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from marl.workers import WorkersDied
+
 REFUSED = 2
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -62,8 +64,8 @@ def guarded(work: Callable[[Stop], int | None]) -> int:
     """Run `work` and return the exit code; what can be expected to go wrong costs one message, no traceback.
 
     What `work` returns, or 0: done. 128 + signal: stopped; the message ends with the stop's `advice`. 2: a value the
-    user gave cannot work (ValueError), the system refused (OSError, MemoryError: full disk, no permission), or training
-    diverged (ArithmeticError). Notes, such as where a unit of work failed, follow the message.
+    user gave cannot work (ValueError), the system refused (OSError, MemoryError, WorkersDied: full disk, no permission,
+    no memory), or training diverged (ArithmeticError). Notes, such as where a unit of work failed, follow the message.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # an odd locale has no plus-minus sign, but the command should go on
@@ -77,9 +79,9 @@ def guarded(work: Callable[[Stop], int | None]) -> int:
         except BrokenPipeError:  # nobody reads on, as after `| head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 128 + signal.SIGPIPE
-        except (ValueError, OSError, ArithmeticError, MemoryError) as error:
+        except (ValueError, OSError, ArithmeticError, MemoryError, WorkersDied) as error:
             if stop.signum is None:
-                after = f"; once that is mended, {stop.advice}" if isinstance(error, OSError) else ""
+                after = f"; once that is mended, {stop.advice}" if isinstance(error, OSError | WorkersDied) else ""
                 print("\n".join([f"error: {error}{after}", *getattr(error, "__notes__", [])]), file=sys.stderr)
                 return REFUSED
         except BaseException:  # libraries may wrap what interrupted them into errors of their own

@@ -12,9 +12,10 @@ import signal
 import threading
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
@@ -24,10 +25,17 @@ log = logging.getLogger(__name__)
 MOST_DEATHS = 3
 """Workers that one unit may take with it before it is given up: more would hardly be chance."""
 
+LOOK = 1.0
+"""Seconds between looks at whether silent workers live."""
+
 PATIENCE = 5.0
 """Seconds that idle workers have to end by themselves."""
 
 Progress = Callable[[str, Any], None]
+
+
+class WorkersDied(RuntimeError):
+    """Worker processes die, again and again, of the same unit of work, or before they are ready."""
 
 
 class Unit(NamedTuple):
@@ -80,7 +88,7 @@ class Processes:
     """`number` worker processes, each of which calls `prepare` first.
 
     A worker that dies (killed, out of memory) costs the unit it was at, which another one begins again; where one unit
-    takes `MOST_DEATHS` workers with it, RuntimeError says so. Workers leave Ctrl-C to this process, and end with it,
+    takes `MOST_DEATHS` workers with it, WorkersDied says so. Workers leave Ctrl-C to this process, and end with it,
     however it ends.
 
     Raises ValueError for fewer than 1.
@@ -103,33 +111,37 @@ class Processes:
         self._idle = []
 
     def run(self, units: Sequence[Unit], progress: Progress | None = None) -> Iterator[tuple[str, Any]]:
+        if len({unit.name for unit in units}) < len(units):
+            raise ValueError(f"units need names of their own, got {[unit.name for unit in units]}")
         waiting, deaths = deque(units), Counter[str]()
-        busy: dict[Connection, tuple[_Worker, Unit]] = {}
+        busy: dict[_Worker, Unit] = {}
         try:
             while waiting or busy:
                 while waiting and len(busy) < self.number:
-                    worker, unit = self._next_worker(), waiting.popleft()
-                    busy[worker.connection] = worker, unit
-                    worker.send(unit)
-                for connection in wait(list(busy)):
-                    assert isinstance(connection, Connection)
-                    worker, unit = busy[connection]
-                    kind, content = worker.receive()
-                    if kind == "progress":
+                    worker = self._next_worker()
+                    busy[worker] = waiting.popleft()
+                    if worker.ready:
+                        worker.send(busy[worker])
+                for worker in _with_news(busy):
+                    unit = busy[worker]
+                    kind, content = worker.receive(unit)
+                    if kind == "ready":
+                        worker.send(unit)
+                    elif kind == "progress":
                         _telling(progress, unit.name)(content)
-                        continue
-                    del busy[connection]
-                    if kind == "dead":
-                        deaths[unit.name] += 1
-                        _tell_death(unit, worker, deaths[unit.name])
-                        waiting.appendleft(unit)
-                        continue
-                    self._idle.append(worker)
-                    if kind == "failed":
-                        raise content
-                    yield unit.name, content
+                    else:
+                        del busy[worker]
+                        if kind == "dead":
+                            deaths[unit.name] += 1
+                            _tell_death(unit, worker, deaths[unit.name])
+                            waiting.appendleft(unit)
+                            continue
+                        self._idle.append(worker)
+                        if kind == "failed":
+                            raise content
+                        yield unit.name, content
         finally:
-            for worker, _ in busy.values():
+            for worker in busy:
                 worker.end(0)
 
     def _next_worker(self) -> "_Worker":
@@ -142,13 +154,17 @@ class Processes:
 
 
 class _Worker:
-    """A process that runs units it is sent, one at a time."""
+    """A process that runs units it is sent, one at a time, once it has said that it is ready."""
 
     def __init__(self, prepare: Callable[[], Any] | None):
+        self.ready = False
         context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks, but not the threads
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, prepare), daemon=True)
-        # Ctrl-C reaches every process of a terminal; the mask is inherited, so workers never notice.
+        # Unpickling `prepare` may import what takes seconds: by then, the worker should watch its parent.
+        self.process = context.Process(target=_serve, args=(theirs, pickle.dumps(prepare)), daemon=True)
+        # Ctrl-C reaches every process of a terminal; the mask is inherited, so workers never notice. The tracker, which
+        # the first process of this kind brings along, would undo it.
+        resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process.start()
@@ -157,16 +173,30 @@ class _Worker:
         theirs.close()
 
     def send(self, unit: Unit) -> None:
-        with suppress(OSError):  # a worker that is dead tells so when it is listened to
-            self.connection.send_bytes(pickle.dumps(unit))
-
-    def receive(self) -> tuple[str, Any]:
-        """What it has to say: progress, done, failed, or that it is dead."""
         try:
-            return pickle.loads(self.connection.recv_bytes())
+            message = pickle.dumps(unit)
+        except Exception as error:
+            error.add_note(f"{unit.name} cannot be sent to a worker")
+            raise
+        with suppress(OSError):  # a worker that is dead tells so when it is listened to
+            self.connection.send_bytes(message)
+
+    def receive(self, unit: Unit) -> tuple[str, Any]:
+        """What it has to say of the unit: ready, progress, done, failed, or that it is dead."""
+        try:
+            message = self.connection.recv_bytes() if self.connection.poll() else b""
         except (EOFError, OSError):
+            message = b""
+        if not message:
             self.end(PATIENCE)
             return "dead", None
+        try:
+            kind, content = pickle.loads(message)
+        except Exception as error:
+            error.add_note(f"what a worker sent of {unit.name} cannot be read")
+            raise
+        self.ready = True
+        return kind, content
 
     def end(self, patience: float) -> None:
         """Wait so many seconds for the process to end, then kill it."""
@@ -177,31 +207,49 @@ class _Worker:
             self.process.join()
 
 
+def _with_news(workers: Iterable[_Worker]) -> list[_Worker]:
+    """Those of the workers that have something to say, or have died, once there are any."""
+    listened = {worker.connection: worker for worker in workers}
+    while True:
+        news = {listened[connection] for connection in wait(list(listened), LOOK) if isinstance(connection, Connection)}
+        # A process that a dead worker has left behind may keep its end of the pipe: then nothing is heard of the death.
+        found = [worker for worker in listened.values() if worker in news or not worker.process.is_alive()]
+        if found:
+            return found
+
+
 def available_cores() -> int:
     """CPU cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _serve(connection: Connection, prepare: Callable[[], Any] | None) -> None:
+def _serve(connection: Connection, pickled: bytes) -> None:
     """A worker's life: it ends when nobody sends any more, or when its parent is gone."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
     def tell(kind: str, content: Any) -> None:
         connection.send_bytes(pickle.dumps((kind, content)))
 
-    if prepare is not None:
-        prepare()
-    while True:
-        try:
-            received = connection.recv_bytes()
-        except EOFError:
-            return
-        name = "a unit of work"
-        try:
-            unit = pickle.loads(received)
-            name = unit.name
-            tell("done", unit.run(lambda message: tell("progress", message)))
-        except Exception as error:
+    name = "a worker's preparation"
+    try:
+        prepare = pickle.loads(pickled)
+        if prepare is not None:
+            prepare()
+        tell("ready", None)
+        while True:
+            try:
+                received = connection.recv_bytes()
+            except EOFError:
+                return
+            name = "a unit of work"
+            try:
+                unit = pickle.loads(received)
+                name = unit.name
+                tell("done", unit.run(lambda message: tell("progress", message)))
+            except BaseException as error:  # a unit that exits has failed; the worker has not
+                tell("failed", _portable(error, name))
+    except BaseException as error:
+        with suppress(OSError):  # nobody may be there to be told
             tell("failed", _portable(error, name))
 
 
@@ -212,12 +260,15 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _portable(error: Exception, name: str) -> Exception:
-    """The error with its traceback in words, or one that says the same where it cannot be pickled."""
+def _portable(error: BaseException, name: str) -> Exception:
+    """The error with its traceback in words, or one that says the same where it is of no use to another process."""
     try:
         copy = pickle.loads(pickle.dumps(error))
+        usable = isinstance(copy, Exception)
     except Exception:
-        copy = RuntimeError(f"{type(error).__name__}: {error}")
+        usable = False
+    if not usable:
+        copy = RuntimeError(traceback.format_exception_only(error)[-1].strip())
     copy.add_note(_told(name))
     return copy
 
@@ -232,11 +283,16 @@ def _telling(progress: Progress | None, name: str) -> Callable[[Any], None]:
 
 
 def _tell_death(unit: Unit, worker: _Worker, times: int) -> None:
-    """Warn that the unit is begun again; raises RuntimeError where that would be too often."""
+    """Warn that the unit is begun again; raises WorkersDied where that would be of no use."""
     code = worker.process.exitcode or 0
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    if code > 0 and not worker.ready:
+        raise WorkersDied(
+            f"a worker {how} before it was ready: a script that starts workers must be a file, and keep what it does "
+            "under if __name__ == '__main__'"
+        )
     if times == MOST_DEATHS:
-        raise RuntimeError(
+        raise WorkersDied(
             f"{times} workers died of {unit.name}; the last {how}: is there enough memory? fewer workers need less"
         )
     log.warning("note: the worker at %s %s; it is begun again", unit.name, how)

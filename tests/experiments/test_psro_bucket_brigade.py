@@ -318,6 +318,21 @@ def test_another_configuration_is_refused_by_field(copy: Path, capsys: pytest.Ca
     assert "already has 1 iterations" in capsys.readouterr().err
 
 
+def test_a_run_goes_on_where_its_device_is_not(
+    tmp_path: Path, no_figures: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        interrupt_at(5, signal.SIGTERM, patch)
+        patch.setattr("experiments.psro_bucket_brigade.checked_device", lambda name: "cpu")
+        assert main([*TINY, "--run-dir", str(run), "--device", "cuda"]) == 128 + signal.SIGTERM
+    capsys.readouterr()
+    assert main(["--run-dir", str(run), "--resume", *ALONE]) == 2
+    assert "use --device cpu" in capsys.readouterr().err
+    assert main(["--run-dir", str(run), "--resume", *ALONE, "--device", "cpu"]) == 0
+    assert "note: started on device cuda, going on on cpu" in capsys.readouterr().out
+
+
 def test_there_must_be_a_run_to_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--run-dir", str(tmp_path / "none"), "--resume", *ALONE]) == 2
     assert "there is no run at" in capsys.readouterr().err

@@ -16,11 +16,23 @@ from hypothesis import strategies as st
 
 from games.normal_form import battle_of_the_sexes
 from marl.population import evaluate, full_gap
-from marl.workers import Here, Processes, Unit, Workers
+from marl.workers import Here, Processes, Unit, Workers, WorkersDied
 from tests.marl import work
 from tests.marl.small_games import Fixed
 
 ROOT = Path(__file__).resolve().parents[2]
+
+ENDLESS = """
+import sys
+from functools import partial
+from pathlib import Path
+from marl.workers import Processes, Unit
+from tests.marl import work
+
+if __name__ == "__main__":
+    with Processes(2) as workers:
+        print(dict(workers.run([Unit(str(i), partial(work.announced, Path(sys.argv[1]))) for i in range(2)])))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +108,57 @@ def test_what_cannot_be_sent_is_told(two):
     assert dict(two.run(units(work.double, [(1,)]))) == {"unit 0": 2}
 
 
+@pytest.mark.parametrize(("failing", "words"), [(work.leave, "SystemExit: 3"), (work.hollow, "Hollow: and gone")])
+def test_what_is_of_no_use_here_is_told_in_words(two, failing, words):
+    with pytest.raises(RuntimeError, match=words) as raised:
+        dict(two.run(units(failing, [()])))
+    assert "in unit 0" in raised.value.__notes__[0]
+    assert dict(two.run(units(work.double, [(1,)]))) == {"unit 0": 2}
+
+
+def test_what_cannot_be_pickled_is_told_with_its_unit(two):
+    with pytest.raises((AttributeError, TypeError), match="pickle") as raised:
+        dict(two.run([Unit("of a lambda", lambda: 1)]))
+    assert raised.value.__notes__ == ["of a lambda cannot be sent to a worker"]
+
+
+def test_names_are_different(two):
+    with pytest.raises(ValueError, match="names of their own"):
+        dict(two.run([Unit("twin", work.unpicklable), Unit("twin", work.unpicklable)]))
+
+
+def test_a_failing_preparation_is_told_once():
+    with Processes(1, work.unwilling) as workers, pytest.raises(RuntimeError, match="not today") as raised:
+        dict(workers.run(units(work.double, [(1,)])))
+    assert "in a worker's preparation" in raised.value.__notes__[0]
+
+
+def test_no_worker_hears_of_ctrl_c(tmp_path):
+    with Processes(3) as workers:
+        blocked = dict(workers.run(units(work.signals, [(tmp_path, 3)] * 3)))
+    assert {int(mask, 16) >> (signal.SIGINT - 1) & 1 for mask in blocked.values()} == {1}
+
+
+def test_a_death_is_noticed_whoever_holds_the_pipe(two):
+    start = time.monotonic()
+    with pytest.raises(WorkersDied, match="killed by SIGKILL"):
+        dict(two.run(units(work.left_behind, [(60,)])))
+    assert time.monotonic() - start < 50
+
+
+@pytest.mark.parametrize("how", [["script.py"], ["-"]])
+def test_a_script_that_would_start_itself_again_is_told_so(how, tmp_path):
+    """Either it is run by every worker, or there is nothing for them to read."""
+    code = ENDLESS.replace('if __name__ == "__main__":', "if True:").replace("sys.argv[1]", f"{str(tmp_path)!r}")
+    (tmp_path / "script.py").write_text(code)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, *how], input=code, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+    )
+    assert done.returncode == 1
+    assert "keep what it does under if __name__ == '__main__'" in done.stderr.splitlines()[-1]
+
+
 def test_a_killed_worker_costs_its_unit_only(two, tmp_path, caplog):
     log = tmp_path / "log"
     doomed = Unit("the doomed one", partial(work.killed_once, tmp_path / "flag"))
@@ -107,7 +170,7 @@ def test_a_killed_worker_costs_its_unit_only(two, tmp_path, caplog):
 
 
 def test_a_unit_that_kills_every_worker_is_given_up(two):
-    with pytest.raises(RuntimeError, match="3 workers died of unit 0; the last was killed by SIGKILL"):
+    with pytest.raises(WorkersDied, match="3 workers died of unit 0; the last was killed by SIGKILL"):
         dict(two.run(units(work.killed, [()])))
     assert dict(two.run(units(work.double, [(1,)]))) == {"unit 0": 2}
 
@@ -132,19 +195,6 @@ def test_units_nobody_waits_for_are_given_up(tmp_path):
 def test_there_must_be_a_worker():
     with pytest.raises(ValueError, match="at least 1 worker, got 0"):
         Processes(0)
-
-
-ENDLESS = """
-import sys
-from functools import partial
-from pathlib import Path
-from marl.workers import Processes, Unit
-from tests.marl import work
-
-if __name__ == "__main__":
-    with Processes(2) as workers:
-        print(dict(workers.run([Unit(str(i), partial(work.announced, Path(sys.argv[1]))) for i in range(2)])))
-"""
 
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

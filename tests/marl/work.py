@@ -61,3 +61,38 @@ def announced(folder: Path):
     """Tell that it has begun, and work for longer than anybody waits."""
     (folder / str(os.getpid())).touch()
     time.sleep(600)
+
+
+def leave():
+    raise SystemExit(3)
+
+
+class Hollow(Exception):
+    """Comes back from a pickle as something else."""
+
+    def __reduce__(self):
+        return int, (3,)
+
+
+def hollow():
+    raise Hollow("and gone")
+
+
+def unwilling():
+    raise RuntimeError("not today")
+
+
+def signals(barrier: Path, number):
+    """Signals this process blocks, in hexadecimal, once as many processes as that are here."""
+    (barrier / str(os.getpid())).touch()
+    while len(list(barrier.iterdir())) < number:
+        time.sleep(0.01)
+    return next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line[:6] == "SigBlk")
+
+
+def left_behind(seconds):
+    """Dies, but for a child that keeps its end of the pipe open."""
+    if os.fork() == 0:
+        time.sleep(seconds)
+        os._exit(0)
+    os.kill(os.getpid(), signal.SIGKILL)
