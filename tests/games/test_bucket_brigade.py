@@ -114,7 +114,15 @@ def test_every_scenario_plays(scenario):
         ({"min_nights": 2.5}, "min_nights must be whole"),
         ({"num_agents": 0}, "num_agents must be a whole number"),
         ({"num_houses": 1}, "num_houses must be a whole number"),
-        ({"max_nights": 0}, "max_nights must lie in"),
+        ({"max_nights": 0}, "max_nights must be a whole number from 1 to 30000, got 0"),
+        ({"num_agents": True}, "num_agents must be a whole number from 1 to 100, got True"),
+        ({"num_agents": float("inf")}, "num_agents must be a whole number from 1 to 100, got inf"),
+        ({"num_houses": "ten"}, "num_houses must be a whole number from 2 to 100, got 'ten'"),
+        ({"beta": [0.1, 0.2]}, r"beta of a game must be a number, got shape \(2,\); .* params\(\)"),
+        ({"own_loss": [[1.0] * 4] * 2}, r"own_loss of a game must be a number or one per seat, got shape \(2, 4\)"),
+        ({"two_phase": "x"}, "two_phase must be True or False, got 'x'"),
+        ({"adjacent_only": None}, "adjacent_only must be True or False, got None"),
+        ({"ends_when_quiet": float("nan")}, "ends_when_quiet must be True, False or None, got nan"),
         ({"extinguish": "continous"}, "did you mean 'continuous'"),
         ({"suppression": -0.5}, "suppression must be finite"),
         ({"potential_discount": 1.5}, r"potential_discount must be finite and lie in \[0, 1\]"),
@@ -130,6 +138,8 @@ def test_unknown_overrides_are_refused():
         BucketBrigade().params(kapa=0.5)
     with pytest.raises(ValueError, match="one per lane"):
         BucketBrigade().params(kappa=[[0.5]])
+    with pytest.raises(ValueError, match="equally many lanes, got 3 of beta, 2 of kappa"):
+        BucketBrigade().params(beta=[0.1, 0.2, 0.3], kappa=[0.4, 0.5], rho=[0.6])
 
 
 def test_homes_are_houses_of_the_ring_one_an_agent():
