@@ -28,8 +28,10 @@ SHAPING = ("progress_shaping", "rescue_shaping", "presence_shaping", "potential_
 CELL = (*PROBABILITIES, *AMOUNTS, *SEAT_AMOUNTS, *SHAPING, "suppression", "min_nights")
 """Parameters that may differ from lane to lane."""
 
-HIGHEST = dict.fromkeys((*PROBABILITIES, "potential_discount"), 1.0) | {"min_nights": 120}
-"""Where a parameter ends below the largest float32; nights fit a byte of an observation."""
+HIGHEST = dict.fromkeys((*PROBABILITIES, "potential_discount"), 1.0) | {"potential_shaping": 1e3, "min_nights": 120}
+"""Where a parameter ends below `LARGEST`; potential shaping multiplies amounts, nights fit a byte of an observation."""
+LARGEST = 1e30
+"""Of any parameter: sums of such amounts over a ring are still finite in float32, in which rewards are paid."""
 
 EXTINGUISH = ("bernoulli", "continuous")
 
@@ -121,4 +123,4 @@ def checked(name: str, value: Any, seats: int) -> np.ndarray:
 
 def highest(name: str) -> float:
     """Largest value of a parameter of `CELL`."""
-    return HIGHEST.get(name, float(np.finfo(np.float32).max))
+    return HIGHEST.get(name, LARGEST)

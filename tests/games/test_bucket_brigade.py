@@ -6,6 +6,7 @@ import pytest
 from games.bucket_brigade import SCENARIOS, BucketBrigade
 from games.bucket_brigade.observation import read
 from games.bucket_brigade.rules import BURNING, DIALECTS, RUINED, SAFE, WORK
+from games.bucket_brigade.scenarios import AMOUNTS, SEAT_AMOUNTS, SHAPING, highest
 from games.lanes import GameLanes, tree_map
 from tests.games.nights import play_night_by_night
 
@@ -110,6 +111,7 @@ def test_every_scenario_plays(scenario):
         ({"kappa": 1.5}, r"kappa must be finite and lie in \[0, 1\]"),
         ({"rho": float("nan")}, "rho must be finite"),
         ({"cost": -1.0}, "cost must be finite"),
+        ({"cost": 2e30}, r"cost must be finite and lie in \[0, 1e\+30\], got 2e\+30"),
         ({"own_gain": (1.0, 2.0)}, "one per seat"),
         ({"min_nights": 2.5}, "min_nights must be whole"),
         ({"num_agents": 0}, "num_agents must be a whole number"),
@@ -131,6 +133,17 @@ def test_every_scenario_plays(scenario):
 def test_bad_parameters_are_refused(params, message):
     with pytest.raises(ValueError, match=message):
         BucketBrigade(**params)
+
+
+def test_the_largest_amounts_pay_finite_rewards():
+    amounts = {name: highest(name) for name in (*AMOUNTS, *SEAT_AMOUNTS, *SHAPING)}
+    game = BucketBrigade("hard", "engine", num_agents=100, num_houses=100, max_nights=20, **amounts)
+    lanes = GameLanes(game, 8)
+    lanes.reset(0)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        actions = tuple(rng.integers(0, space.nvec, (8, 3)) for space in game.action_spaces)
+        assert np.isfinite(lanes.step(actions).rewards).all()
 
 
 def test_unknown_overrides_are_refused():
