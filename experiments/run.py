@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from analysis.load import FORMAT, check_format, flat
+from analysis.load import FORMAT, check_format, check_settings, flat
 from marl.atomic import MANIFEST, BrokenCheckpoint, read_json, sweep, to_json, verify, whole_folder, write_atomic
 
 RUN = "run.json"
@@ -89,16 +89,17 @@ def _check_free(path: Path, resume: str) -> None:
 def read_settings(path: Path) -> dict:
     """The configuration a run was started with.
 
-    Raises BrokenCheckpoint for a folder that is no whole run, and ValueError for one of a newer format.
+    Raises BrokenCheckpoint for a folder that is no whole run, and ValueError for one of a newer format, or whose
+    settings are not as a run writes them.
     """
     if not path.is_dir():
         raise BrokenCheckpoint(f"there is no run at {path}; a new one starts without --resume")
     settings = read_json(path / RUN)
     check_format(settings, path)  # first: what else is in the folder depends on it
     verify(path, growing=True)
-    known = all(isinstance(settings.get(part), dict) for part in ("config", "versions"))
-    if RUN not in read_json(path / MANIFEST) or not known:
-        raise BrokenCheckpoint(f"{path / RUN} is not as a run writes it: start a new run elsewhere")
+    if RUN not in read_json(path / MANIFEST):
+        raise BrokenCheckpoint(f"{path / MANIFEST} is not as a run writes it: it does not name {RUN}")
+    check_settings(settings, path)
     return settings["config"]
 
 

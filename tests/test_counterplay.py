@@ -17,6 +17,7 @@ from counterplay import __version__, doctor
 from counterplay.main import COMMANDS, main
 from counterplay.screen import age
 from experiments.run import invocation
+from tests.analysis.handmade import edit, seal
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = [sys.executable, "-m", "counterplay.main"]
@@ -175,6 +176,21 @@ def test_a_damaged_run_is_not_shown(folder: Path, capsys: pytest.CaptureFixture[
     assert "curve.json is not as the run wrote it; restore it" in capsys.readouterr().err
     assert main(["runs", str(folder)]) == 0
     assert "damaged" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", ["show", "report", "figures", "notebook", "play", "psro --resume --run-dir"])
+def test_a_run_of_odd_settings_is_refused_in_one_line(
+    arguments: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = folder / "finished"
+    edit(run / "run.json", versions=[])
+    seal(run, "run.json")
+    assert main([*arguments.split(), str(run)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "run.json is not as a run writes it: versions must be an object, is []" in err
+    assert main(["runs", str(folder)]) == 0
+    assert "versions must be an object" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", games.GAMES)
