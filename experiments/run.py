@@ -63,15 +63,16 @@ class RunFolder:
 
 def create(path: Path, config: dict, resume: str) -> RunFolder:
     """Make a new run folder. Raises ValueError where there is one already (`resume` is the command to go on with it),
-    too little room on the disk, or a path that cannot be written to.
+    too little room on the disk, or a path that cannot be written to. A link to an empty folder stands for that folder.
     """
     _check_free(path, resume)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(path.parent).free
+        parent = path.resolve().parent
+        free = shutil.disk_usage(parent).free
         if free < ROOM:
-            raise ValueError(f"{path.parent} has {free / 2**20:.0f} MiB free, a run needs {ROOM / 2**20:.0f} MiB")
-        with whole_folder(path) as folder:
+            raise ValueError(f"{parent} has {free / 2**20:.0f} MiB free, a run needs {ROOM / 2**20:.0f} MiB")
+        with whole_folder(path.resolve()) as folder:  # which replaces the folder, not a link to it
             write_atomic(folder / RUN, to_json({"format": FORMAT, "config": config, **provenance()}))
         return RunFolder(path)
     except OSError as error:
@@ -80,6 +81,8 @@ def create(path: Path, config: dict, resume: str) -> RunFolder:
 
 
 def _check_free(path: Path, resume: str) -> None:
+    for link in (part for part in (path, *path.parents) if part.is_symlink() and not part.exists()):
+        raise ValueError(f"{link} is a link to {link.readlink()}, which is not there: make that, or remove the link")
     if path.is_dir() and any(path.iterdir()):
         if (path / RUN).exists():
             raise ValueError(f"{path} already holds a run; to go on with it: {resume}; or choose another --name")
