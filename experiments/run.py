@@ -96,7 +96,7 @@ def read_settings(path: Path) -> dict:
     settings are not as a run writes them.
     """
     if not path.is_dir():
-        raise BrokenCheckpoint(f"there is no run at {path}; a new one starts without --resume")
+        raise BrokenCheckpoint(f"there is no run at {path}")
     settings = read_json(path / RUN)
     check_format(settings, path)  # first: what else is in the folder depends on it
     verify(path, growing=True)

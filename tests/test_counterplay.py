@@ -131,6 +131,12 @@ def test_every_command_refuses_what_cannot_work_without_a_traceback(
     assert "error: " in err
 
 
+@pytest.mark.parametrize("arguments", ["play", "psro --resume --run-dir"])
+def test_where_there_is_no_run_nothing_else_is_said(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*arguments.split(), "runs/none"]) == 2
+    assert capsys.readouterr().err == "error: there is no run at runs/none\n"
+
+
 def test_runs_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", str(folder)]) == 0
     lines = capsys.readouterr().out.splitlines()
