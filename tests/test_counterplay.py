@@ -265,6 +265,16 @@ def test_a_reader_who_leaves_ends_it_quietly(folder: Path) -> None:
     assert process.wait() == 128 + signal.SIGPIPE
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    ["--help", "games", "runs tests/data", "show tests/data/run", "runs --help", "psro --help", "play --help"],
+)
+def test_output_may_be_closed(arguments: str) -> None:
+    command = ["bash", "-c", '"$@" >&-', "bash", *COMMAND, *arguments.split()]
+    done = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_it_can_be_interrupted() -> None:
     process = subprocess.Popen(
         [*COMMAND, "parity"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
