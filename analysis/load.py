@@ -7,11 +7,25 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from analysis.kinds import NUMBER, OBJECT, SPREAD, TEXT, WHOLE, Kinds, check, optional
+
 FORMAT = 1
 """The format that runs are written in."""
 READABLE = (1,)
 """Formats that this version reads, resumes and draws."""
 Rows = list[dict[str, Any]]
+
+
+SETTINGS: Kinds = {"config": OBJECT, "versions": OBJECT, "machine": OBJECT, "git": OBJECT}
+CONFIG: Kinds = {"iterations": WHOLE, "meta_solver": TEXT, "alpha": NUMBER, "population_size": WHOLE, "reward": TEXT}
+"""What is read of the configuration; the rest is only shown."""
+GIT: Kinds = {"commit": TEXT, "changed_files": WHOLE}
+METRIC: Kinds = {"metric": TEXT, "iteration": WHOLE, "value": NUMBER, "kind": TEXT}
+METRIC |= {"standard_error": optional(SPREAD), "unit": optional(TEXT)}
+LEARNER: Kinds = {"player": WHOLE, "step": NUMBER}
+"""Of what learners report, beside METRIC."""
+TIMING: Kinds = {"iteration": WHOLE}
+TIMING |= {name: optional(SPREAD) for name in ("steps_seconds", "profiles_seconds", "steps_per_second")}
 
 
 class Iteration(NamedTuple):
@@ -40,7 +54,7 @@ class Run(NamedTuple):
     @property
     def asked(self) -> int:
         """Iterations that the run was to have when it was started, or has got since."""
-        return max(self.config.get("iterations", 0), len(self.iterations) - 1)
+        return max(self.config["iterations"], len(self.iterations) - 1)
 
     @property
     def players(self) -> int:
@@ -63,14 +77,18 @@ def load_run(path: Path) -> Run:
     # These folders are whole or absent; metrics.jsonl and a last iteration may be out of step while a run is going.
     measured = [*folders, path / "gap" / folders[-1].name]
     try:
-        metrics = [row for folder in measured for row in _lines(folder / "metrics.jsonl")]
-        return Run(path, settings, [_iteration(folder) for folder in folders], metrics, _lines(path / "timing.jsonl"))
+        iterations = [_iteration(folder) for folder in folders]
+        metrics = [row for folder in measured for row in _metrics(folder, iterations[-1].sigma.ndim)]
+        return Run(path, settings, iterations, metrics, _checked(path / "timing.jsonl", TIMING))
     except (OSError, KeyError, TypeError, ValueError, EOFError, BadZipFile) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """run.json of a run folder. Raises ValueError for a folder that is no run, or of a format that cannot be read."""
+    """run.json of a run folder.
+
+    Raises ValueError for a folder that is no run, of a format that cannot be read, or whose settings are damaged.
+    """
     if not (path / "run.json").is_file():
         raise ValueError(f"{path} is no run folder (it has no run.json): pass e.g. runs/rest_trap-0")
     try:
@@ -78,8 +96,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{path} is damaged: run.json is no JSON ({error})") from error
     check_format(settings, path)
-    if not isinstance(settings.get("config"), dict):
-        raise ValueError(f"{path} is damaged: run.json has no configuration")
+    check_settings(settings, path)
     return settings
 
 
@@ -91,11 +108,21 @@ def check_format(settings: Any, path: Path) -> None:
     if not isinstance(settings, dict):
         raise ValueError(f"{path} is damaged: run.json holds no settings")
     found = settings.get("format", 1)
-    if found not in READABLE:
+    if type(found) is not int or found not in READABLE:  # neither true nor 1.0 is 1
         raise ValueError(
             f"{path} is of run format {found!r}; this version reads {', '.join(map(str, READABLE))}: "
             "use the version of counterplay that wrote it, or a newer one"
         )
+
+
+def check_settings(settings: dict[str, Any], path: Path) -> None:
+    """Raises ValueError where settings of a readable format are not as a run writes them."""
+    try:
+        check(settings, SETTINGS, "run.json")
+        check(settings["config"], CONFIG, "config in run.json")
+        check(settings["git"], GIT, "git in run.json")
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
 
 
 def iteration_folders(path: Path) -> list[Path]:
@@ -125,6 +152,29 @@ def _iteration(folder: Path) -> Iteration:
     return read
 
 
-def _lines(file: Path) -> Rows:
-    """Rows of a .jsonl file; none where there is no such file."""
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+def _metrics(folder: Path, players: int) -> Rows:
+    """The metrics of a snapshot, or of the last gap. Raises ValueError for rows that are not as a run writes them."""
+    file = folder / "metrics.jsonl"
+    rows = _checked(file, METRIC)
+    for row in rows:
+        if row["metric"].startswith("learner/"):
+            check(row, LEARNER, _named(file))
+            if row["player"] >= players:
+                raise ValueError(f"{_named(file)} is not as a run writes it: player is {row['player']} of {players}")
+    return rows
+
+
+def _checked(file: Path, kinds: Kinds) -> Rows:
+    """Rows of a .jsonl file; none where there is no such file. Raises ValueError for those of other kinds."""
+    try:
+        rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    except ValueError as error:
+        raise ValueError(f"{_named(file)} is no JSON Lines ({error})") from error
+    for row in rows:
+        check(row, kinds, _named(file))
+    return rows
+
+
+def _named(file: Path) -> str:
+    """A file of the run, by its folder too: snapshots have files of equal names."""
+    return f"{file.parent.name}/{file.name}"

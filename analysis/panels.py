@@ -105,6 +105,6 @@ def write_cell(axis: Axes, image: ScalarMappable, where: tuple[int, int], value:
 def intervals(axis: Axes, rows: Rows, colour: str, marker: str, label: str) -> None:
     """A metric over the iterations, with its 95 % intervals."""
     if rows:
-        errors = [INTERVAL * row["standard_error"] for row in rows]
+        errors = [INTERVAL * row.get("standard_error", 0) for row in rows]
         x, y = [row["iteration"] for row in rows], [row["value"] for row in rows]
         axis.errorbar(x, y, errors, color=colour, marker=marker, markersize=4, capsize=2, label=label)

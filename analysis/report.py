@@ -168,12 +168,12 @@ def _point(curve: Curve, update: int) -> str:
 
 def _reproduce(run: Run) -> Iterator[str]:
     settings = run.settings
-    git, versions, machine = (settings.get(part, {}) for part in ("git", "versions", "machine"))
-    commit = git.get("commit", "")
+    git, versions, machine = (settings[part] for part in ("git", "versions", "machine"))
+    commit = git["commit"]
     lines = [f"git checkout {commit}"] if commit else []
     lines += ["pip install --constraint constraints.txt --editable .", command(run.config)]
     yield element("pre", element("code", "\n".join(lines)))
-    if git.get("changed_files"):
+    if git["changed_files"]:
         text = f"The run was started with {git['changed_files']} files changed since that commit."
         yield element("p", text, class_="note")
     yield element("p", "Equal configurations and versions give equal runs, bit for bit on one kind of CPU.")

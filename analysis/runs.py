@@ -39,7 +39,7 @@ def glance(path: Path) -> Listed:
         check_run(path)
         settings, folders, now = read_settings(path), iteration_folders(path), state(path)
         run = load_run(path) if folders else None
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         return Listed(path, "damaged", None, None, None, None, changed, str(error))
     gaps = run.series("full_gap") or run.series("restricted_gap") if run else []
     returns = run.series("team_return") if run else []
@@ -47,7 +47,7 @@ def glance(path: Path) -> Listed:
         path,
         now,
         len(folders) - 1 if folders else None,
-        run.asked if run else settings["config"].get("iterations"),
+        run.asked if run else settings["config"]["iterations"],
         gaps[-1] if gaps else None,
         returns[-1] if returns else None,
         changed,

@@ -38,10 +38,10 @@ def _head(run: Run, listed: Listed) -> Iterator[RenderableType]:
     yield ""
     yield Columns([f"{name} {value}" for name, value in flat(run.config).items()], padding=(0, 3))
     yield ""
-    yield ", ".join(f"{name} {version}" for name, version in run.settings.get("versions", {}).items())
-    git = run.settings.get("git", {})
-    changed = f", with {git['changed_files']} files changed" if git.get("changed_files") else ""
-    yield f"commit {git.get('commit') or 'not known'}{changed}; run format {run.settings.get('format', 1)}"
+    yield ", ".join(f"{name} {version}" for name, version in run.settings["versions"].items())
+    git = run.settings["git"]
+    changed = f", with {git['changed_files']} files changed" if git["changed_files"] else ""
+    yield f"commit {git['commit'] or 'not known'}{changed}; run format {run.settings.get('format', 1)}"
     yield ""
 
 

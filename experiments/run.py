@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from analysis.load import FORMAT, check_format, flat
+from analysis.load import FORMAT, check_format, check_settings, flat
 from marl.atomic import MANIFEST, BrokenCheckpoint, read_json, sweep, to_json, verify, whole_folder, write_atomic
 
 RUN = "run.json"
@@ -63,15 +63,16 @@ class RunFolder:
 
 def create(path: Path, config: dict, resume: str) -> RunFolder:
     """Make a new run folder. Raises ValueError where there is one already (`resume` is the command to go on with it),
-    too little room on the disk, or a path that cannot be written to.
+    too little room on the disk, or a path that cannot be written to. A link to an empty folder stands for that folder.
     """
     _check_free(path, resume)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(path.parent).free
+        parent = path.resolve().parent
+        free = shutil.disk_usage(parent).free
         if free < ROOM:
-            raise ValueError(f"{path.parent} has {free / 2**20:.0f} MiB free, a run needs {ROOM / 2**20:.0f} MiB")
-        with whole_folder(path) as folder:
+            raise ValueError(f"{parent} has {free / 2**20:.0f} MiB free, a run needs {ROOM / 2**20:.0f} MiB")
+        with whole_folder(path.resolve()) as folder:  # which replaces the folder, not a link to it
             write_atomic(folder / RUN, to_json({"format": FORMAT, "config": config, **provenance()}))
         return RunFolder(path)
     except OSError as error:
@@ -80,6 +81,8 @@ def create(path: Path, config: dict, resume: str) -> RunFolder:
 
 
 def _check_free(path: Path, resume: str) -> None:
+    for link in (part for part in (path, *path.parents) if part.is_symlink() and not part.exists()):
+        raise ValueError(f"{link} is a link to {link.readlink()}, which is not there: make that, or remove the link")
     if path.is_dir() and any(path.iterdir()):
         if (path / RUN).exists():
             raise ValueError(f"{path} already holds a run; to go on with it: {resume}; or choose another --name")
@@ -89,16 +92,17 @@ def _check_free(path: Path, resume: str) -> None:
 def read_settings(path: Path) -> dict:
     """The configuration a run was started with.
 
-    Raises BrokenCheckpoint for a folder that is no whole run, and ValueError for one of a newer format.
+    Raises BrokenCheckpoint for a folder that is no whole run, and ValueError for one of a newer format, or whose
+    settings are not as a run writes them.
     """
     if not path.is_dir():
-        raise BrokenCheckpoint(f"there is no run at {path}; a new one starts without --resume")
+        raise BrokenCheckpoint(f"there is no run at {path}")
     settings = read_json(path / RUN)
     check_format(settings, path)  # first: what else is in the folder depends on it
     verify(path, growing=True)
-    known = all(isinstance(settings.get(part), dict) for part in ("config", "versions"))
-    if RUN not in read_json(path / MANIFEST) or not known:
-        raise BrokenCheckpoint(f"{path / RUN} is not as a run writes it: start a new run elsewhere")
+    if RUN not in read_json(path / MANIFEST):
+        raise BrokenCheckpoint(f"{path / MANIFEST} is not as a run writes it: it does not name {RUN}")
+    check_settings(settings, path)
     return settings["config"]
 
 

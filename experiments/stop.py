@@ -67,14 +67,15 @@ def guarded(work: Callable[[Stop], int | None]) -> int:
     user gave cannot work (ValueError), the system refused (OSError, MemoryError, WorkersDied: full disk, no permission,
     no memory), or training diverged (ArithmeticError). Notes, such as where a unit of work failed, follow the message.
     """
+    if sys.stdout is None:  # closed by whoever started this, as by `>&-`: libraries write to it all the same
+        sys.stdout = open(os.open(os.devnull, os.O_WRONLY), "w", closefd=False)  # noqa: SIM115 - open to the end
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # an odd locale has no plus-minus sign, but the command should go on
     stop = Stop()
     with stop.listening():
         try:
             code = work(stop)
-            if sys.stdout is not None:
-                sys.stdout.flush()  # where nobody reads on, that is found out here
+            sys.stdout.flush()  # where nobody reads on, that is found out here
             return code or 0
         except BrokenPipeError:  # nobody reads on, as after `| head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
@@ -24,13 +25,13 @@ def save(frames: Frames, path: str | os.PathLike, fps: float = 2.0) -> None:
     """Write pictures [height, width, 3] uint8 of one size as a film, a .gif that loops or an .mp4.
 
     The file is there as a whole or not at all; a .gif's pictures are held in memory until then.
-    Raises ValueError for another suffix, for no pictures and for fps out of (0, 100], OSError where the file cannot be
-    written, gymnasium's DependencyNotInstalled for .mp4 without imageio-ffmpeg.
+    Raises ValueError for another suffix, for no pictures or others than these and for fps out of [0.1, 100], OSError
+    where the file cannot be written, gymnasium's DependencyNotInstalled for .mp4 without imageio-ffmpeg.
     """
     path = Path(path)
     writer = writer_for(path)
     check_fps(fps)
-    frames = iter(frames)
+    frames = _checked(frames)
     first = next(frames, None)
     if first is None:
         raise ValueError(f"a film needs at least one picture, got none for {path}")
@@ -39,9 +40,21 @@ def save(frames: Frames, path: str | os.PathLike, fps: float = 2.0) -> None:
 
 
 def check_fps(fps: float) -> None:
-    """Raises ValueError for a pace that is none, or too fast to follow."""
-    if not 0 < fps <= 100:
-        raise ValueError(f"fps must lie in (0, 100], got {fps}")
+    """Raises ValueError for a pace that is none, or too slow or too fast to follow."""
+    if not 0.1 <= fps <= 100:
+        raise ValueError(f"fps must lie in [0.1, 100], got {fps}")
+
+
+def _checked(frames: Frames) -> Iterator[np.ndarray]:
+    """The pictures. Raises ValueError at the first that is none, or of another size than the first of all."""
+    size = None
+    for frame in frames:
+        if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
+            raise ValueError(f"pictures must be uint8 [height, width, 3], got {frame.dtype} {list(frame.shape)}")
+        size = size or frame.shape
+        if frame.shape != size:
+            raise ValueError(f"a film's pictures must be of one size, got {list(size)} and {list(frame.shape)}")
+        yield frame
 
 
 def writer_for(path: Path) -> Callable[[Frames, Path, float], None]:
@@ -50,6 +63,12 @@ def writer_for(path: Path) -> Callable[[Frames, Path, float], None]:
         raise ValueError(f"a film's name must end in {' or '.join(WRITERS)}, got {path.name!r}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: save the film under another name")
+    try:
+        TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise OSError(f"{path.name} cannot be saved in {path.parent}: {error.strerror}") from None
     if path.suffix == ".mp4":
         _ffmpeg()
     return WRITERS[path.suffix]

@@ -26,6 +26,10 @@ DILEMMA = (((3, 0), (5, 1)), ((3, 5), (0, 1)))
 """Payoffs of the prisoner's dilemma; the first action cooperates."""
 
 
+MAX_ROUNDS = 2**31 - 2
+"""Rounds are counted in int32."""
+
+
 @dataclass(frozen=True, eq=False)
 class NormalForm:
     """N players act at once, `rounds` times over; payoffs [N, k_1, ..., k_N], by default the prisoner's dilemma.
@@ -33,7 +37,8 @@ class NormalForm:
     Players observe everyone's last actions (one-hot, zeros in the first round) and the share of rounds still to come;
     in a one-shot game that says nothing. Each round pays; returns are sums over rounds.
 
-    Raises ValueError for payoffs that are not a finite tensor with one axis per player after the first, or no rounds.
+    Raises ValueError for payoffs that are not a finite tensor with one axis per player after the first, for no rounds,
+    and for more than `MAX_ROUNDS`.
     """
 
     payoffs: Any = DILEMMA
@@ -46,10 +51,10 @@ class NormalForm:
         payoffs = np.array(self.payoffs, np.float64)
         if payoffs.ndim < 2 or payoffs.shape[0] != payoffs.ndim - 1 or payoffs.size == 0:
             raise ValueError(f"payoffs must be [N, k_1, ..., k_N] for N players, got shape {payoffs.shape}")
-        if not (np.abs(payoffs) <= np.finfo(np.float32).max).all():
-            raise ValueError("payoffs must be finite in float32, in which they are paid")
-        if not (self.rounds >= 1 and self.rounds == int(self.rounds)):
-            raise ValueError(f"a game has at least one round, and whole ones; got rounds={self.rounds}")
+        _check_finite(payoffs)
+        if not 1 <= self.rounds <= MAX_ROUNDS or self.rounds != int(self.rounds):
+            wanted = f"at least one round, at most {MAX_ROUNDS}, and whole ones"
+            raise ValueError(f"a game has {wanted}; got rounds={self.rounds}")
         if self.labels and len(self.labels) < max(payoffs.shape[1:]):
             raise ValueError(f"labels must name all {max(payoffs.shape[1:])} actions, got {len(self.labels)}")
         payoffs.setflags(write=False)
@@ -87,15 +92,20 @@ class NormalForm:
         return 1, 0  # the starting noise is unused, but tells the number of lanes and where they live
 
     def params(self, **overrides: Any) -> Params:
-        """`payoffs` [N, k_1, ..., k_N] for all lanes, or [B, N, k_1, ..., k_N] for a batch of games of one shape."""
+        """`payoffs` [N, k_1, ..., k_N] for all lanes, or [B, N, k_1, ..., k_N] for a batch of games of one shape.
+
+        Raises ValueError for another shape, and for payoffs that are not finite.
+        """
         for name in overrides:
             if name != "payoffs":
                 raise unknown("parameter of normal-form games", name, ["payoffs"])
-        payoffs = np.asarray(overrides.get("payoffs", self.payoffs), np.float32)
+        payoffs = np.asarray(overrides.get("payoffs", self.payoffs), np.float64)
+        _check_finite(payoffs)
         batch = payoffs if payoffs.ndim > self.payoffs.ndim else payoffs[None]
         if batch.shape[1:] != self.payoffs.shape:
             raise ValueError(f"payoffs must keep the shape {self.payoffs.shape}, got {batch.shape[1:]}")
-        return Params(np.moveaxis(batch, 1, -1).reshape(len(batch), -1, len(self.choices)))
+        table = np.moveaxis(batch.astype(np.float32), 1, -1).reshape(len(batch), -1, len(self.choices))
+        return Params(table)
 
     def init(self, params: Params, noise: Array) -> State:
         xp, lanes, players = array_namespace(noise), noise.shape[0], len(self.choices)
@@ -153,6 +163,11 @@ class NormalForm:
         pays = [f"{float(reward):+g}" for reward in state.rewards[lane]]
         moves = ", ".join(f"{agent}: {name} ({pay})" for agent, name, pay in zip(self.agents, names, pays, strict=True))
         return f"round {played} of {self.rounds}: {moves}"
+
+
+def _check_finite(payoffs: np.ndarray) -> None:
+    if not (np.abs(payoffs) <= np.finfo(np.float32).max).all():
+        raise ValueError("payoffs must be finite in float32, in which they are paid")
 
 
 def matching_pennies(players: int = 2, rounds: int = 1) -> NormalForm:

@@ -42,7 +42,8 @@ def play(
 
     Profile p plays the unit of work named `units[p]`: its numbers depend on (seed, its unit's name, episodes) only,
     not on the profiles it is batched with. `game` may be a function that makes lanes of a given number instead.
-    Raises ValueError where names and profiles do not match, for no episodes, or one still going after `max_steps`.
+    Raises ValueError where names and profiles do not match, for a profile that is not one policy a seat, for no
+    episodes, or one still going after `max_steps`.
     """
     _check_episodes(episodes)
     if not profiles or len(units) != len(profiles) or len(set(units)) != len(units):
@@ -55,6 +56,7 @@ def play(
     for first in range(0, len(profiles), block):
         group = profiles[first : first + block]
         lanes = make_lanes(len(group) * episodes)
+        _check_profiles(profiles, lanes.agents)  # all of them, before the first block is played
         lanes.reset(seed, *units[first : first + block])
         played.append(_first_episodes(lanes, _Profiles(lanes, group, episodes).act, max_steps))
     returns, lengths = (np.concatenate(parts) for parts in zip(*played, strict=True))
@@ -91,8 +93,7 @@ def states(
 
     Raises ValueError where the profile is not one policy a seat, or for an episode still going after `max_steps`.
     """
-    if len(profile) != len(game.agents):
-        raise ValueError(f"a profile is one policy for each of {len(game.agents)} seats, got {len(profile)}")
+    _check_profiles([profile], game.agents)
     lanes = GameLanes(game, 1)
     lanes.reset(seed, unit)
     acting = _Profiles(lanes, [profile], 1)
@@ -123,6 +124,12 @@ def _cast_episodes(
 def _check_episodes(episodes: int) -> None:
     if episodes < 1:
         raise ValueError(f"there must be at least 1 episode to play, got {episodes}")
+
+
+def _check_profiles(profiles: Sequence[Profile], agents: Sequence[str]) -> None:
+    for profile in profiles:
+        if len(profile) != len(agents):
+            raise ValueError(f"a profile is one policy for each of {len(agents)} seats, got {len(profile)}")
 
 
 class _Profiles:

@@ -17,6 +17,7 @@ from counterplay import __version__, doctor
 from counterplay.main import COMMANDS, main
 from counterplay.screen import age
 from experiments.run import invocation
+from tests.analysis.handmade import edit, seal
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = [sys.executable, "-m", "counterplay.main"]
@@ -130,6 +131,12 @@ def test_every_command_refuses_what_cannot_work_without_a_traceback(
     assert "error: " in err
 
 
+@pytest.mark.parametrize("arguments", ["play", "psro --resume --run-dir"])
+def test_where_there_is_no_run_nothing_else_is_said(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*arguments.split(), "runs/none"]) == 2
+    assert capsys.readouterr().err == "error: there is no run at runs/none\n"
+
+
 def test_runs_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", str(folder)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -175,6 +182,21 @@ def test_a_damaged_run_is_not_shown(folder: Path, capsys: pytest.CaptureFixture[
     assert "curve.json is not as the run wrote it; restore it" in capsys.readouterr().err
     assert main(["runs", str(folder)]) == 0
     assert "damaged" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", ["show", "report", "figures", "notebook", "play", "psro --resume --run-dir"])
+def test_a_run_of_odd_settings_is_refused_in_one_line(
+    arguments: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = folder / "finished"
+    edit(run / "run.json", versions=[])
+    seal(run, "run.json")
+    assert main([*arguments.split(), str(run)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "run.json is not as a run writes it: versions must be an object, is []" in err
+    assert main(["runs", str(folder)]) == 0
+    assert "versions must be an object" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", games.GAMES)
@@ -241,6 +263,16 @@ def test_a_reader_who_leaves_ends_it_quietly(folder: Path) -> None:
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait() == 128 + signal.SIGPIPE
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["--help", "games", "runs tests/data", "show tests/data/run", "runs --help", "psro --help", "play --help"],
+)
+def test_output_may_be_closed(arguments: str) -> None:
+    command = ["bash", "-c", '"$@" >&-', "bash", *COMMAND, *arguments.split()]
+    done = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_it_can_be_interrupted() -> None:

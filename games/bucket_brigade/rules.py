@@ -14,7 +14,7 @@ from games.bucket_brigade.fires import BURNING, RUINED, SAFE, Ring, bernoulli, c
 from games.bucket_brigade.layouts import LAYOUTS, Layout
 from games.bucket_brigade.params import Params, tabulate
 from games.bucket_brigade.rewards import look_up, pay, shaped
-from games.bucket_brigade.scenarios import CELL, checked, scenario_values
+from games.bucket_brigade.scenarios import CELL, scenario_values, whole, with_overrides
 from games.game import Array
 from games.lanes import tree_map
 from games.spelling import unknown
@@ -127,8 +127,13 @@ class BucketBrigade:
         for kind, name, known in (("rules", self.rules, DIALECTS), ("observation", self.observation, LAYOUTS)):
             if name not in known:
                 raise unknown(f"Bucket Brigade {kind}", name, known)
-        if not 1 <= self.max_nights <= 30_000:
-            raise ValueError(f"max_nights must lie in [1, 30000], got {self.max_nights}")
+        whole("max_nights", self.max_nights, 1, 30_000)
+        for name in ("two_phase", "adjacent_only"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        for name in DIALECTS[self.rules]:
+            if not isinstance(getattr(self, name), bool | None):
+                raise ValueError(f"{name} must be True, False or None, got {getattr(self, name)!r}")
         _ = self._values  # an unknown scenario or a value out of range should fail here, not at the first use
 
     @cached_property
@@ -176,10 +181,7 @@ class BucketBrigade:
 
     def params(self, **overrides: Any) -> Params:
         """Tabulated parameters; a cell's values (`scenarios.CELL`) may be numbers or one per lane."""
-        for name in overrides:
-            if name not in CELL:
-                raise unknown("Bucket Brigade parameter", name, CELL)
-        cell = self._values | {name: checked(name, value, self.N) for name, value in overrides.items()}
+        cell = with_overrides(self._values, overrides)
         shown = self._layout.tabulate(cell, self.two_phase)
         # The third switch stays outside: an array that chose between two ways to spread would need both of them played.
         switches = {name: self._switches[name] for name in ("ends_when_quiet", "opening_fires_pay")}

@@ -1,6 +1,7 @@
 """Named parameter sets of Bucket Brigade, and what values a parameter may take."""
 
 import json
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ SHAPING = ("progress_shaping", "rescue_shaping", "presence_shaping", "potential_
 CELL = (*PROBABILITIES, *AMOUNTS, *SEAT_AMOUNTS, *SHAPING, "suppression", "min_nights")
 """Parameters that may differ from lane to lane."""
 
-HIGHEST = dict.fromkeys((*PROBABILITIES, "potential_discount"), 1.0) | {"min_nights": 120}
-"""Where a parameter ends below the largest float32; nights fit a byte of an observation."""
+HIGHEST = dict.fromkeys((*PROBABILITIES, "potential_discount"), 1.0) | {"potential_shaping": 1e3, "min_nights": 120}
+"""Where a parameter ends below `LARGEST`; potential shaping multiplies amounts, nights fit a byte of an observation."""
+LARGEST = 1e30
+"""Of any parameter: sums of such amounts over a ring are still finite in float32, in which rewards are paid."""
 
 EXTINGUISH = ("bernoulli", "continuous")
 
@@ -46,14 +49,13 @@ UNUSED: dict[str, Any] = {
 def scenario_values(scenario: str, overrides: dict[str, Any]) -> dict[str, Any]:
     """The scenario's parameters with `overrides` that are not None in their place.
 
-    Raises ValueError for an unknown scenario, or a value out of range.
+    Raises ValueError for an unknown scenario, several values where a game has one, or a value out of range.
     """
     if scenario not in SCENARIOS:
         raise unknown("Bucket Brigade scenario", scenario, SCENARIOS)
     values = UNUSED | SCENARIOS[scenario] | {name: value for name, value in overrides.items() if value is not None}
     for name, least in (("num_agents", 1), ("num_houses", 2)):
-        if values[name] != int(values[name]) or not least <= values[name] <= 100:
-            raise ValueError(f"{name} must be a whole number from {least} to 100, got {values[name]}")
+        values[name] = whole(name, values[name], least, 100)
     if values["extinguish"] not in EXTINGUISH:
         raise unknown("way to extinguish", values["extinguish"], EXTINGUISH)
     agents, houses = values["num_agents"], values["num_houses"]
@@ -61,7 +63,36 @@ def scenario_values(scenario: str, overrides: dict[str, Any]) -> dict[str, Any]:
     if len(homes) != agents or not all(home in range(houses) for home in homes):
         raise ValueError(f"homes must be one house below {houses} for each of {agents} agents, got {homes}")
     values["homes"] = homes
+    for name in CELL:
+        if np.ndim(values[name]) > (name in SEAT_AMOUNTS):
+            wanted = "a number or one per seat" if name in SEAT_AMOUNTS else "a number"
+            got = f"shape {np.shape(values[name])}"
+            raise ValueError(f"{name} of a game must be {wanted}, got {got}; values per lane go to the game's params()")
     return values | {name: checked(name, values[name], values["num_agents"]) for name in CELL}
+
+
+def with_overrides(values: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    """What `scenario_values` gave with parameters of `CELL` replaced, by numbers or one per lane.
+
+    Raises ValueError for unknown names, values out of range, or for different numbers of lanes.
+    """
+    for name in overrides:
+        if name not in CELL:
+            raise unknown("Bucket Brigade parameter", name, CELL)
+    cell = {name: checked(name, value, values["num_agents"]) for name, value in overrides.items()}
+    lanes = {name: len(rows) for name, rows in cell.items() if len(rows) > 1}
+    if len(set(lanes.values())) > 1:
+        got = ", ".join(f"{number} of {name}" for name, number in lanes.items())
+        raise ValueError(f"parameters must be numbers or one per lane of equally many lanes, got {got}")
+    return values | cell
+
+
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    """The number as an int. Raises ValueError for one that is not whole or out of range, and for anything else."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and least <= value <= most and value == int(value)):
+        raise ValueError(f"{name} must be a whole number from {least} to {most}, got {value!r}")
+    return int(value)
 
 
 def checked(name: str, value: Any, seats: int) -> np.ndarray:
@@ -92,4 +123,4 @@ def checked(name: str, value: Any, seats: int) -> np.ndarray:
 
 def highest(name: str) -> float:
     """Largest value of a parameter of `CELL`."""
-    return HIGHEST.get(name, float(np.finfo(np.float32).max))
+    return HIGHEST.get(name, LARGEST)

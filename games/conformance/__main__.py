@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from games.conformance.kernels import Batch
-from games.conformance.rules import Verdict
+from games.conformance.rules import FAULTS, Broken, Verdict
 from games.conformance.runs import Case, load
 from games.conformance.suite import GAME_RULES, RULES, game_verdicts, verdicts
 from games.game import Game
@@ -40,8 +40,9 @@ def main(
             case = Case(make, episodes, seed, max_steps, render_modes)
             found = list(verdicts(case, skip))
             rules, played = RULES, f" in {episodes} episodes of {case.steps} steps in all"
-    except (ValueError, TypeError) as error:
-        print(f"error: {error}", file=sys.stderr)
+    except FAULTS as error:
+        told = str(error) if isinstance(error, ValueError | TypeError | Broken) else f"{made_by} raised {error!r}"
+        print(f"error: {told}", file=sys.stderr)
         return 2
     print_table(rules, {verdict.rule: verdict for verdict in found}, played)
     return int(any(verdict.broken for verdict in found))

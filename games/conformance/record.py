@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, MultiDiscrete, Space
 from pettingzoo import AECEnv, ParallelEnv
 
-from games.conformance.rules import Broken
+from games.conformance.rules import FAULTS, Broken
 
 Frozen = dict[tuple[str, Any], Any]
 """A moment as (what, agent) -> frozen value; the agent is None where the value is everyone's."""
@@ -61,7 +61,10 @@ class Driver:
             raise Broken("possible_agents must list everyone who may ever play; got none. Set it in __init__.")
         self.env, self.aec = env, isinstance(env, AECEnv)
         self.possible_agents = list(env.possible_agents)
-        self.spaces = {agent: (env.observation_space(agent), env.action_space(agent)) for agent in self.possible_agents}
+        self.spaces = {
+            agent: (_space(env, "observation_space", agent), _space(env, "action_space", agent))
+            for agent in self.possible_agents
+        }
         self._choices = {agent: deepcopy(action_space) for agent, (_, action_space) in self.spaces.items()}
 
     def seed(self, seed: int) -> None:
@@ -131,6 +134,25 @@ class Driver:
             return self.env.state()
         except NotImplementedError:
             return None
+
+
+def made(env_fn: Callable[[], AECEnv | ParallelEnv]) -> Driver:
+    """A driver of a fresh environment. Raises Broken where that cannot be made or has no spaces."""
+    try:
+        env = env_fn()
+    except FAULTS as error:
+        raise Broken(f"env_fn() raised {error!r}") from error
+    return Driver(env)
+
+
+def _space(env: AECEnv | ParallelEnv, which: str, agent: Any) -> Space:
+    try:
+        space = getattr(env, which)(agent)
+    except FAULTS as error:
+        raise Broken(f"{which}({agent!r}) raised {error!r}", agent) from error
+    if not isinstance(space, Space):
+        raise Broken(f"{which}({agent!r}) must be a Gymnasium space, got {space!r}", agent)
+    return space
 
 
 def mask_of(space: Space, mask: Any) -> Any:
@@ -228,7 +250,7 @@ def record(
             actions = {} if before is None else driver.choose(before)
             try:
                 now = driver.reset(seed) if before is None else driver.step(actions)
-            except Exception as error:
+            except FAULTS as error:
                 did = f"reset(seed={seed})" if before is None else f"a step with the legal {_short(actions)}"
                 agent = next(iter(actions)) if len(actions) == 1 else None
                 raise Broken(f"{did} raised {error!r}", agent, episode, len(moments)) from error
@@ -237,7 +259,7 @@ def record(
             except Broken as broken:
                 broken.episode, broken.step = episode, len(moments)
                 raise
-            except Exception as error:
+            except FAULTS as error:
                 raise Broken(f"the environment raised {error!r}", None, episode, len(moments)) from error
             moments.append(freeze_moment(now))
             done(driver, before, now)

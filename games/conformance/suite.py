@@ -7,9 +7,10 @@ import numpy as np
 from games.conformance.kernels import KERNEL_RULES, Batch, Put
 from games.conformance.lanes import LANES_RULES
 from games.conformance.moments import AEC_RULES, MOMENT_RULES
-from games.conformance.record import Driver, Frozen, Moment, can_act, difference, freeze_moment, global_random
+from games.conformance.record import Driver, Frozen, Moment, can_act, difference, freeze_moment, global_random, made
 from games.conformance.refusals import REFUSAL_RULES
 from games.conformance.rules import (
+    FAULTS,
     Broken,
     ConformanceError,
     Report,
@@ -95,7 +96,7 @@ def _asked(name: str, case: Case) -> Verdict:
         return Verdict(name, unchecked=(RUN_RULES | REFUSAL_RULES)[name](case))
     except Broken as broken:
         return Verdict(name, _error(name, broken, broken.__cause__))
-    except Exception as error:
+    except FAULTS as error:
         return Verdict(name, _error(name, Broken(f"the environment raised {error!r}"), error))
 
 
@@ -122,12 +123,12 @@ def _main_run(case: Case, skipped: frozenset[str]) -> tuple[bool, dict[str, Conf
                 except Broken as found:
                     found.episode, found.step = place
                     broken[name] = _error(name, found, found.__cause__)
-                except Exception as error:
+                except FAULTS as error:
                     broken[name] = _error(name, Broken(f"the environment raised {error!r}", None, *place), error)
 
     aec = False
     try:
-        driver = Driver(case.env_fn())
+        driver = made(case.env_fn)
         aec = driver.aec
         case.main = case.play(driver, watch=watch)
     except Broken as found:
@@ -218,7 +219,7 @@ def game_verdicts(batch: Batch, skip: Collection[str] = ()) -> Iterator[Verdict]
             rule(batch)
         except Broken as broken:
             yield Verdict(name, _error(name, broken, broken.__cause__))
-        except Exception as error:
+        except FAULTS as error:
             yield Verdict(name, _error(name, Broken(f"the game raised {error!r}"), error))
         else:
             yield Verdict(name)

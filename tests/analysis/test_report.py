@@ -112,12 +112,12 @@ def test_what_a_folder_holds_is_text_and_never_markup(tmp_path: Path, no_figures
     settings |= {
         "versions": {NASTY: NASTY},
         "machine": {NASTY: NASTY},
-        "git": {"commit": NASTY, "changed_files": NASTY},
+        "git": {"commit": NASTY, "changed_files": 1},
     }
     (path / "run.json").write_text(json.dumps(settings))
     snapshot = path / "snapshots" / "0001" / "snapshot.json"
     snapshot.write_text(snapshot.read_text().replace("train/1/0", NASTY.replace('"', "")))
-    rows = [json.dumps({"iteration": NASTY, "finished": NASTY})]
+    rows = [json.dumps({"iteration": 0, "finished": NASTY})]
     (path / "timing.jsonl").write_text("\n".join(rows))
     page = Page(html(load_run(path)).decode())
     assert "script" not in page.tags

@@ -6,6 +6,7 @@ import pytest
 from games.bucket_brigade import SCENARIOS, BucketBrigade
 from games.bucket_brigade.observation import read
 from games.bucket_brigade.rules import BURNING, DIALECTS, RUINED, SAFE, WORK
+from games.bucket_brigade.scenarios import AMOUNTS, SEAT_AMOUNTS, SHAPING, highest
 from games.lanes import GameLanes, tree_map
 from tests.games.nights import play_night_by_night
 
@@ -110,11 +111,20 @@ def test_every_scenario_plays(scenario):
         ({"kappa": 1.5}, r"kappa must be finite and lie in \[0, 1\]"),
         ({"rho": float("nan")}, "rho must be finite"),
         ({"cost": -1.0}, "cost must be finite"),
+        ({"cost": 2e30}, r"cost must be finite and lie in \[0, 1e\+30\], got 2e\+30"),
         ({"own_gain": (1.0, 2.0)}, "one per seat"),
         ({"min_nights": 2.5}, "min_nights must be whole"),
         ({"num_agents": 0}, "num_agents must be a whole number"),
         ({"num_houses": 1}, "num_houses must be a whole number"),
-        ({"max_nights": 0}, "max_nights must lie in"),
+        ({"max_nights": 0}, "max_nights must be a whole number from 1 to 30000, got 0"),
+        ({"num_agents": True}, "num_agents must be a whole number from 1 to 100, got True"),
+        ({"num_agents": float("inf")}, "num_agents must be a whole number from 1 to 100, got inf"),
+        ({"num_houses": "ten"}, "num_houses must be a whole number from 2 to 100, got 'ten'"),
+        ({"beta": [0.1, 0.2]}, r"beta of a game must be a number, got shape \(2,\); .* params\(\)"),
+        ({"own_loss": [[1.0] * 4] * 2}, r"own_loss of a game must be a number or one per seat, got shape \(2, 4\)"),
+        ({"two_phase": "x"}, "two_phase must be True or False, got 'x'"),
+        ({"adjacent_only": None}, "adjacent_only must be True or False, got None"),
+        ({"ends_when_quiet": float("nan")}, "ends_when_quiet must be True, False or None, got nan"),
         ({"extinguish": "continous"}, "did you mean 'continuous'"),
         ({"suppression": -0.5}, "suppression must be finite"),
         ({"potential_discount": 1.5}, r"potential_discount must be finite and lie in \[0, 1\]"),
@@ -125,11 +135,24 @@ def test_bad_parameters_are_refused(params, message):
         BucketBrigade(**params)
 
 
+def test_the_largest_amounts_pay_finite_rewards():
+    amounts = {name: highest(name) for name in (*AMOUNTS, *SEAT_AMOUNTS, *SHAPING)}
+    game = BucketBrigade("hard", "engine", num_agents=100, num_houses=100, max_nights=20, **amounts)
+    lanes = GameLanes(game, 8)
+    lanes.reset(0)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        actions = tuple(rng.integers(0, space.nvec, (8, 3)) for space in game.action_spaces)
+        assert np.isfinite(lanes.step(actions).rewards).all()
+
+
 def test_unknown_overrides_are_refused():
     with pytest.raises(ValueError, match="did you mean 'kappa'"):
         BucketBrigade().params(kapa=0.5)
     with pytest.raises(ValueError, match="one per lane"):
         BucketBrigade().params(kappa=[[0.5]])
+    with pytest.raises(ValueError, match="equally many lanes, got 3 of beta, 2 of kappa"):
+        BucketBrigade().params(beta=[0.1, 0.2, 0.3], kappa=[0.4, 0.5], rho=[0.6])
 
 
 def test_homes_are_houses_of_the_ring_one_an_agent():

@@ -206,6 +206,48 @@ def test_an_environment_without_possible_agents_is_told_so():
         check(ParallelEnv)
 
 
+class ExitsInASpace(Sound):
+    def observation_space(self, agent):
+        sys.exit(0)
+
+
+class HasNoSpace(Sound):
+    def action_space(self, agent):
+        return None
+
+
+class ExitsWhenMade(Sound):
+    def __init__(self, render_mode=None):
+        sys.exit(0)
+
+
+class ExitsInAStep(Sound):
+    def step(self, actions):
+        sys.exit(0)
+
+
+class ExitsAtAWrongAction(Sound):
+    def checked(self, agent, action):
+        if not self.actions.contains(action):
+            sys.exit(0)
+
+
+@pytest.mark.parametrize(
+    ("env", "rule", "message"),
+    [
+        (ExitsWhenMade, "plays", r"env_fn\(\) raised SystemExit\(0\)"),
+        (ExitsInASpace, "plays", r"observation_space\('ann'\) raised SystemExit"),
+        (HasNoSpace, "plays", r"action_space\('ann'\) must be a Gymnasium space, got None"),
+        (ExitsInAStep, "plays", r"episode 0, step 1\): a step .* raised SystemExit\(0\)"),
+        (ExitsAtAWrongAction, "rejects_actions", r"raised SystemExit\(0\)"),
+    ],
+)
+def test_exits_and_missing_spaces_break_a_rule(env, rule, message):
+    with pytest.raises(ConformanceError, match=message) as caught:
+        check(env, skip=["processes"])
+    assert caught.value.rule == rule
+
+
 @pytest.mark.filterwarnings("ignore:The old environment creation API")  # of what PettingZoo imports beside it
 @pytest.mark.parametrize("module", ["generated_agents_parallel_v0", "generated_agents_env_v0"])
 def test_pettingzoos_generated_agents_have_no_fixed_ones(module):
@@ -236,6 +278,15 @@ def test_the_command_refuses_what_is_invalid(capsys):
     told = capsys.readouterr().err
     for part in ("did you mean 'Sound'", "did you mean 'rewards'", "parallel_env() missing"):
         assert part in told
+
+
+def test_the_command_outlives_an_exit(capsys):
+    here = "tests.games.test_conformance"
+    assert main(f"{here}:ExitsInAStep") == 1
+    assert "plays              BROKEN" in capsys.readouterr().out
+    for args in ({"made_by": f"{here}:ExitsWhenMade"}, {"made_by": f"{here}:ExitsInAStep", "skip": ("plays",)}):
+        assert main(**args) == 2
+        assert capsys.readouterr().err == f"error: {args['made_by']} raised SystemExit(0)\n"
 
 
 def test_the_command_is_one():

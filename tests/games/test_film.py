@@ -93,13 +93,10 @@ def test_odd_sides_are_padded_for_players(tmp_path):
 
 
 def test_what_ffmpeg_complains_of_is_told(tmp_path):
-    (tmp_path / "film.mp4").mkdir()
-    with pytest.raises(OSError, match=r"film\.mp4"):
-        film.save(pictures(), tmp_path / "film.mp4")  # the name is taken by a folder
     flat = [np.zeros((0, 4, 3), np.uint8)]
     with pytest.raises(OSError, match="ffmpeg could not write"):
         film.save(flat, tmp_path / "flat.mp4")
-    assert [path.name for path in tmp_path.iterdir()] == ["film.mp4"]
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("suffix", film.WRITERS)
@@ -131,9 +128,33 @@ def test_impossible_films_are_refused_by_what_is_wrong(tmp_path):
         film.save([], tmp_path / "film.gif")
     with pytest.raises(ValueError, match="fps must lie in"):
         film.save(pictures(), tmp_path / "film.gif", fps=0)
+    with pytest.raises(ValueError, match=r"fps must lie in \[0\.1, 100\], got 0\.001"):
+        film.save(pictures(), tmp_path / "film.gif", fps=0.001)
     with pytest.raises(FileNotFoundError, match="no folder"):
         film.save(pictures(), tmp_path / "none" / "film.gif")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", film.WRITERS)
+def test_pictures_are_bytes_of_one_size(tmp_path, suffix):
+    first = pictures(1)[0]
+    with pytest.raises(ValueError, match=r"of one size, got \[48, 64, 3\] and \[24, 64, 3\]"):
+        film.save([first, first[:24]], tmp_path / f"film{suffix}")
+    with pytest.raises(ValueError, match=r"must be uint8 \[height, width, 3\], got float64 \[48, 64, 3\]"):
+        film.save([first / 255], tmp_path / f"film{suffix}")
+    with pytest.raises(ValueError, match=r"must be uint8 \[height, width, 3\], got uint8 \[48, 64\]"):
+        film.save([first, first[:, :, 0]], tmp_path / f"film{suffix}")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", film.WRITERS)
+def test_where_nothing_can_be_written_is_told_before_there_are_pictures(tmp_path, suffix):
+    taken = tmp_path / f"film{suffix}"
+    taken.mkdir()
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        film.writer_for(taken)
+    with pytest.raises(OSError, match="/proc"):  # where not even root can make files
+        film.writer_for(Path(f"/proc/film{suffix}"))
 
 
 def test_without_ffmpeg_the_error_says_what_to_install(tmp_path, monkeypatch):

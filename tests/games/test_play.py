@@ -74,6 +74,12 @@ def test_episodes_that_do_not_end_are_an_error():
         play(GAME, PROFILES[:1], 3, 0, ["a"], max_steps=12)
 
 
+@pytest.mark.parametrize("seats", [3, 5])
+def test_a_profile_is_one_policy_a_seat(seats):
+    with pytest.raises(ValueError, match=f"one policy for each of 4 seats, got {seats}"):
+        play(GAME, [PROFILES[0], [PROFILES[0][0]] * seats], 3, 0, ["a", "b"])
+
+
 def test_every_profile_needs_a_name():
     with pytest.raises(ValueError, match="a unit name of its own"):
         play(GAME, PROFILES, 3, 0, ["a", "b", "a"])
