@@ -124,7 +124,7 @@ def convergence(run: Run) -> Figure:
     intervals(left, run.series("full_gap"), ORANGE, "^", "in the whole game (lower bound)")
     left.axhline(0, color="0.7", linewidth=0.8, zorder=0)
     left.set(xlabel="iteration", ylabel="gap (return per episode)", title="Coarse correlated equilibrium gap")
-    left.legend(frameon=False, fontsize=7)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=2, frameon=False, fontsize=7)
     intervals(right, run.series("team_return"), BLUE, "o", "")
     right.set(xlabel="iteration", ylabel="team return per episode", title="Play of the meta-strategy")
     for axis in (left, right):

@@ -100,6 +100,9 @@ def display() -> Display:
     return LiveTable(Console()) if sys.stdout is not None and sys.stdout.isatty() else PlainLines()
 
 
+FEW_PROFILES = 15
+
+
 class Forecast:
     """Time left, from the speeds so far: learner steps and profiles are counted, their costs measured."""
 
@@ -123,6 +126,8 @@ class Forecast:
         return self.done[kind] / self.seconds[kind] if self.seconds[kind] else 0.0
 
     def __str__(self) -> str:
+        if self.left["profiles"] and self.done["profiles"] < FEW_PROFILES:
+            return "?"  # the first took as long as whatever had to be started for it
         speeds = {kind: self.speed(kind) for kind, left in self.left.items() if left > 0}
         if not all(speeds.values()):
             return "?"

@@ -43,10 +43,12 @@ def test_an_ordinary_row_fits_80_columns() -> None:
 
 
 def test_the_forecast_learns_speeds_and_counts_what_is_left() -> None:
-    forecast = Forecast(steps=1000, profiles=10)
+    forecast = Forecast(steps=1000, profiles=21)
     assert str(forecast) == "?"
     forecast.spent("steps", 400, seconds=4.0)
-    forecast.spent("profiles", 5, seconds=1.0)
+    forecast.spent("profiles", 1, seconds=0.2)
+    assert str(forecast) == "?"  # one profile says nothing
+    forecast.spent("profiles", 15, seconds=3.0)
     forecast.skipped("steps", 100)
     assert forecast.speed("steps") == 100
     assert str(forecast) == "0:06"

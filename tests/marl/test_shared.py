@@ -21,6 +21,7 @@ from metasolvers import alpha_rank, cce_gap, deviation_gains, uniform, zero_sum_
 from metasolvers.symmetric import expand, pooled, symmetrised
 from tests.marl.small_games import Fixed
 
+STORED = Path(__file__).parents[1] / "data" / "run"
 FAIR, BOLD, SHY = Fixed((0.5, 0.5)), Fixed((0.9, 0.1)), Fixed((0.2, 0.8))
 PAIR_AND_PAIR = ((0, 2), (1, 3))
 
@@ -227,7 +228,9 @@ def test_a_snapshot_is_equal_when_read_back(tmp_path: Path):
     for mine, theirs in zip(read.payoffs, table, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert read.populations[0][0] is read.populations[1][0]
-    (tmp_path / "run.json").write_text(json.dumps({"format": 1, "config": {"iterations": 0}, "versions": {}}))
+    settings = json.loads((STORED / "run.json").read_text())
+    settings["config"]["iterations"] = 0
+    (tmp_path / "run.json").write_text(json.dumps(settings))
     (shown,) = load_run(tmp_path).iterations
     for name in ("mean", "standard_error", "episodes"):
         np.testing.assert_array_equal(getattr(shown, name), getattr(table, name))
