@@ -55,7 +55,9 @@ class Config:
     """
 
     scenario: str = "rest_trap"
-    """Scenario of Bucket Brigade; a misspelt name is answered with those near it."""
+    """Scenario of Bucket Brigade: default, easy, hard, trivial_cooperation, early_containment, greedy_neighbor,
+    sparse_heroics, rest_trap, chain_reaction, deceptive_calm, overcrowding, mixed_motivation, minimal_specialization,
+    positional_default, v2_minimal, default_continuous, asym_b05_k09_c05 or asym_b09_k09_c05."""
     rules: str = "quiet"
     """Published dialect: quiet (episodes end when nothing burns) or engine (when all is safe, or ruined)."""
     max_nights: int = 1000

@@ -47,11 +47,13 @@ def psro(
     payoff table, `meta_solver(payoffs)` is any of `metasolvers`. Where the snapshot `done` is given, only those after
     it are made and yielded.
 
+    >>> import torch
     >>> from games import make
     >>> from games.policies import Uniform
     >>> from marl.oracles import PPO
     >>> from marl.population import evaluate
     >>> from metasolvers import zero_sum_nash
+    >>> torch.set_num_threads(1)  # small networks are fastest so
     >>> game, oracle = make("matching_pennies"), PPO(steps=4096, num_lanes=64)
     >>> def respond(populations, sigma, iteration):
     ...     unit = f"train/{iteration}"

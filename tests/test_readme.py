@@ -68,11 +68,14 @@ def test_named_files_and_folders_are_there():
         assert (ROOT / name).exists() or "tug_of_war" in name, name
 
 
-def test_the_game_that_contributing_shows_conforms(monkeypatch):
-    (code,) = blocks("python", CONTRIBUTING)
-    module = types.ModuleType("tug_of_war")
-    monkeypatch.setitem(sys.modules, "tug_of_war", module)  # where dataclasses and pickle look for it
+def test_the_game_that_contributing_shows_conforms_and_passes_its_test(monkeypatch):
+    code, test = blocks("python", CONTRIBUTING)
+    module = types.ModuleType("games.tug_of_war")
+    monkeypatch.setitem(sys.modules, "games.tug_of_war", module)  # where dataclasses, pickle and the test look for it
     exec(compile(code, "CONTRIBUTING.md", "exec"), vars(module))
+    names: dict = {}
+    exec(compile(test, "CONTRIBUTING.md", "exec"), names)
+    names["test_pulling_alone_wins_in_as_many_turns_as_the_rope_has_steps"]()
     conformance.check_game(module.TugOfWar())
     faces = [partial(face, module.TugOfWar(), "tug_of_war") for face in (AECFace, ParallelFace)]
     conformance.check_faces(*faces)

@@ -18,6 +18,7 @@ from analysis.runs import glance
 from experiments import responses
 from experiments.psro_bucket_brigade import Config, main
 from experiments.run import RunFolder
+from games.bucket_brigade import SCENARIOS
 from marl.oracles import PPO
 from tests.experiments.tiny import ALONE, ROOT, SCRIPT, TINY, contents
 
@@ -37,7 +38,14 @@ def test_help_is_instant_and_leaves_torch_alone() -> None:
     start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for words in ("--scenario", "--ppo.steps", "--resume", "Intensity of selection", "Steps of the learner"):
+    for words in (
+        "--scenario",
+        "--ppo.steps",
+        "--resume",
+        "Intensity of selection",
+        "Steps of the learner",
+        *SCENARIOS,
+    ):
         assert words in done.stdout
     assert time.perf_counter() - start < 5  # 1.5 s on cores of one's own
 

@@ -248,7 +248,6 @@ def test_exits_and_missing_spaces_break_a_rule(env, rule, message):
     assert caught.value.rule == rule
 
 
-@pytest.mark.filterwarnings("ignore:The old environment creation API")  # of what PettingZoo imports beside it
 @pytest.mark.parametrize("module", ["generated_agents_parallel_v0", "generated_agents_env_v0"])
 def test_pettingzoos_generated_agents_have_no_fixed_ones(module):
     path = f"pettingzoo.test.example_envs.{module}:{'parallel_env' if 'parallel' in module else 'env'}"
