@@ -36,7 +36,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "marl.psro": ("psro", "Snapshot", "best_response"),
     "marl.shared": ("SharedTable", "evaluate_shared", "check_exchangeable", "shared_responses"),
-    "marl.workers": ("Unit", "Workers", "Here", "Processes"),
+    "marl.workers": ("Unit", "Workers", "Here", "Processes", "workers_of", "WorkersDied"),
     "marl.checkpoint": ("PolicyStore", "save_snapshot", "load_snapshot", "finished_iterations"),
     "marl.atomic": ("BrokenCheckpoint",),
     "analysis.load": ("load_run", "Run", "Iteration"),

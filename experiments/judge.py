@@ -1,11 +1,13 @@
 """How good the best responses of a Bucket Brigade run are, beside scripted replies: `counterplay responses`."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from analysis.load import load_run
 from experiments.psro_bucket_brigade import Config, began_as
@@ -13,8 +15,9 @@ from games.bucket_brigade import BucketBrigade
 from games.bucket_brigade.scripted import FAMILIES, POLICIES, policy
 from games.game import Policy
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
-from marl.population import Estimate, Value, deviation_value, mixture_value
+from marl.population import HERE, Estimate, Value, deviation_value, mixture_value
 from marl.psro import Snapshot
+from marl.workers import Unit, Workers, workers_of
 
 SCRIPTED: dict[str, tuple[str, dict]] = {
     # Full genomes are slower and weaker than the simplified ones on the same genes.
@@ -25,6 +28,9 @@ SCRIPTED: dict[str, tuple[str, dict]] = {
 HEADER = (
     f"{'iteration player':17}{'response':>18}  {'best scripted reply':38}{'uniform':>18}{'closed':>15}{'behind':>10}"
 )
+LEGEND = """response, best scripted reply, uniform: what the player earns by each ({reward} reward) against the others'
+meta-strategy, ± standard error. closed: share of the gap between uniform and the reply that the response closes, in
+the first iteration wanted to be 98 %. behind: standard errors that it earns less than the reply, at most 2 wanted."""
 WANTED_SHARE = 0.98
 """Of the gap between uniform play and the best scripted reply, in the first iteration."""
 
@@ -69,52 +75,61 @@ def apart(larger: Estimate, smaller: Estimate) -> float:
 
 
 def judged(
-    game: BucketBrigade, before: Snapshot, responses: list[Policy], reward: str, episodes: int
+    game: BucketBrigade, before: Snapshot, responses: list[Policy], reward: str, episodes: int, workers: Workers = HERE
 ) -> Iterator[Judgement]:
     """Judge every player's response to the meta-strategy of the snapshot `before`, on fresh episodes."""
     iteration = before.iteration + 1
     scripted = {name: policy(kind, game, **fields) for name, (kind, fields) in SCRIPTED.items()}
-    for player, response in enumerate(responses):
 
-        def value(candidate: Policy, use: str, player: int = player) -> Estimate:
-            unit, seed = f"judge/{iteration}/{player}/{use}", 0
-            deviation = (player, candidate)
-            result = deviation_value(game, before.populations, before.sigma, deviation, episodes, seed, unit)
-            if reward == "team":
-                return result.team
-            return Estimate(float(result.mean[player]), float(result.standard_error[player]), "estimate")
+    def values(candidates: dict[tuple[int, str], Policy]) -> dict[tuple[int, str], Estimate]:
+        """What each player earns by playing each candidate, by (player, use)."""
+        names = {f"judge/{iteration}/{player}/{use}": (player, use) for player, use in candidates}
+        play = partial(deviation_value, game, before.populations, before.sigma)
+        work = [Unit(name, partial(play, (key[0], candidates[key]), episodes, 0, name)) for name, key in names.items()]
+        return {names[name]: _earned(value, names[name][0], reward) for name, value in workers.run(work)}
 
-        selected = {name: value(candidate, f"select/{name}").value for name, candidate in scripted.items()}
-        best = max(selected, key=lambda name: selected[name])
-        yield Judgement(
-            iteration,
-            player,
-            value(response, "score/response"),
-            best,
-            value(scripted[best], f"score/{best}"),
-            value(scripted["uniform"], "score/uniform"),
-        )
+    players = range(len(responses))
+    selected = values({(i, f"select/{name}"): candidate for i in players for name, candidate in scripted.items()})
+    best = [max((selected[i, f"select/{name}"].value, name) for name in scripted)[1] for i in players]
+    scores = values(
+        {(i, "score/response"): response for i, response in enumerate(responses)}
+        | {(i, f"score/{name}"): scripted[name] for i in players for name in (best[i], "uniform")}
+    )
+    for i in players:
+        response, reply, uniform = (scores[i, f"score/{name}"] for name in ("response", best[i], "uniform"))
+        yield Judgement(iteration, i, response, best[i], reply, uniform)
 
 
-def judge(run: Path, episodes: int) -> bool:
+def _earned(value: Value, player: int, reward: str) -> Estimate:
+    if reward == "team":
+        return value.team
+    return Estimate(float(value.mean[player]), float(value.standard_error[player]), "estimate")
+
+
+def judge(run: Path, episodes: int, number: int | None = None) -> bool:
     """Print how every best response does, and the last meta-strategy; whether all is as it should be.
 
-    `episodes` fresh ones are played for every value. Raises ValueError for a folder that is no run, or is damaged.
+    `episodes` fresh ones are played for every value, by `number` worker processes (by default one a core). Raises
+    ValueError for a folder that is no run, or is damaged.
     """
     config = began_as(run, Config())
     store, folder = PolicyStore(run / "policies"), run / "snapshots"
     snapshots = [load_snapshot(folder, i, store) for i in range(finished_iterations(folder))]
     gaps = load_run(run).series("full_gap")
     game = config.game()
-    print(HEADER)
+    torch.set_num_threads(1)
+    print(LEGEND.format(reward=config.reward), HEADER, sep="\n", flush=True)
     fine = True
-    for before, after in pairwise(snapshots):
-        responses = [population[-1] for population in after.populations]
-        for row in judged(game, before, responses, config.reward, episodes):
-            print(_line(row), flush=True)
-            fine &= row.ok
+    with workers_of(number, len(game.agents), partial(torch.set_num_threads, 1)) as workers:
+        for before, after in pairwise(snapshots):
+            responses = [population[-1] for population in after.populations]
+            for row in judged(game, before, responses, config.reward, episodes, workers):
+                print(_line(row), flush=True)
+                fine &= row.ok
     _print_teams(game, snapshots[-1], episodes)
-    return _gap_falls(gaps) and fine
+    fallen = _gap_falls(gaps)
+    print("all is as it should be" if fallen and fine else "something falls short of that: see above")
+    return fallen and fine
 
 
 def _line(row: Judgement) -> str:

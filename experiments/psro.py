@@ -28,7 +28,7 @@ from marl.oracles.ppo import PPO
 from marl.policies import NeuralPolicy
 from marl.population import PayoffTable, evaluate
 from marl.psro import Snapshot, best_response, psro
-from marl.workers import Here, Processes, Unit, Workers, available_cores
+from marl.workers import Unit, Workers, workers_of
 
 if TYPE_CHECKING:
     from experiments.psro_bucket_brigade import Plan
@@ -45,7 +45,8 @@ def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
     began = read_settings(run.path)["device"]
     if began != plan.config.device:
         print(f"note: started on device {began}, going on on {plan.config.device}: last bits may differ")
-    with display() as show, workers(plan) as where:
+    prepare = partial(torch.set_num_threads, plan.config.threads)
+    with display() as show, workers_of(plan.config.workers, len(plan.game.agents), prepare) as where:
         session = Session(plan, run, stop, show, where)
         session.restore()
         for snapshot in session.snapshots():
@@ -57,12 +58,6 @@ def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
         show.working("writing the report")
         write(run.path)
     print("\n".join(report(run, plan.config, rows, len(figures))))
-
-
-def workers(plan: "Plan") -> Workers:
-    """Where the run's units of work are done: one process a core, as far as there are players, unless it says."""
-    number = plan.config.workers or min(available_cores(), len(plan.game.agents))
-    return Here() if number == 1 else Processes(number, partial(torch.set_num_threads, plan.config.threads))
 
 
 class Session:

@@ -12,7 +12,7 @@ import tyro
 from experiments.stop import guarded
 
 
-def main(run: Annotated[Path, tyro.conf.Positional], episodes: int = 20_000) -> int:
+def main(run: Annotated[Path, tyro.conf.Positional], episodes: int = 20_000, workers: int | None = None) -> int:
     """Judge every best response of a run, and its last meta-strategy; the exit code is 1 where one falls short.
 
     A response of the first iteration should close 98 % of the gap between uniform play and the best scripted reply;
@@ -23,12 +23,15 @@ def main(run: Annotated[Path, tyro.conf.Positional], episodes: int = 20_000) -> 
     Args:
         run: Folder of the run.
         episodes: Fresh episodes per value.
+        workers: Processes that play them side by side, with equal results; by default one a core.
     """
     if episodes < 2:
         raise ValueError(f"episodes must be at least 2, for a standard error; got {episodes}")
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
     from experiments.judge import judge  # torch
 
-    return 0 if judge(run, episodes) else 1
+    return 0 if judge(run, episodes, workers) else 1
 
 
 if __name__ == "__main__":

@@ -218,6 +218,12 @@ def _with_news(workers: Iterable[_Worker]) -> list[_Worker]:
             return found
 
 
+def workers_of(number: int | None, most: int, prepare: Callable[[], Any]) -> Workers:
+    """So many worker processes, or this process for 1; for None one a core, but no more than `most`."""
+    wanted = number or min(available_cores(), most)
+    return Here() if wanted == 1 else Processes(wanted, prepare)
+
+
 def available_cores() -> int:
     """CPU cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,6 +1,7 @@
 """A run so tiny that it takes seconds, and what of it has to be equal whenever it is made again."""
 
 import hashlib
+import json
 import sys
 from pathlib import Path
 
@@ -17,10 +18,24 @@ WALL_CLOCK = ("timing.jsonl", ".lock", "report.html")
 
 
 def contents(run: Path) -> dict[str, str]:
-    """sha256 of every file that must not depend on when, where, or in how many pieces, the run was made."""
+    """sha256 of all that must not depend on when, where, or in how many pieces, the run was made.
+
+    The code's repository may change meanwhile, as far as git is concerned: what run.json says of that is left out.
+    """
     files = (file for file in sorted(run.rglob("*")) if file.is_file())
-    return {
+    found = {
         str(file.relative_to(run)): hashlib.sha256(file.read_bytes()).hexdigest()
         for file in files
         if file.name not in WALL_CLOCK and not {"events", "figures"} & set(file.parts)
     }
+    if "run.json" in found:
+        found["run.json"] = str({**_settings(run / "run.json"), "git": None})
+        found.pop("manifest.json", None)  # of run.json alone
+    return found
+
+
+def _settings(file: Path) -> dict:
+    try:
+        return json.loads(file.read_bytes())
+    except ValueError:  # a test may have harmed it
+        return {"bytes": file.read_bytes()}
