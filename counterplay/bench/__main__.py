@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import tyro
@@ -42,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise unknown("part of the benchmark", part, PARTS)
     if not config.only or (config.json and not config.json.absolute().parent.is_dir()):
         raise ValueError(f"--only needs a part, and --json a file in a folder that exists; got {config}")
+    if find_spec("pyspiel") is None:
+        raise ValueError("the benchmark measures beside OpenSpiel, which is not here: pip install open_spiel")
     load = os.getloadavg()
     rows = []
     for part in config.only:
