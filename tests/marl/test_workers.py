@@ -184,6 +184,7 @@ def test_a_worker_that_dies_while_idle_is_replaced(two):
 
 def test_units_nobody_waits_for_are_given_up(tmp_path):
     with Processes(2) as workers:
+        dict(workers.run(units(work.whoami, [(1,), (2,)])))  # both are ready now
         running = workers.run([*units(work.whoami, [(1,)]), Unit("long", partial(work.announced, tmp_path))])
         next(running)
         assert eventually(lambda: len(list(tmp_path.iterdir())) == 1)
