@@ -23,6 +23,7 @@ from tests.marl.small_games import Fixed
 ROOT = Path(__file__).resolve().parents[2]
 
 ENDLESS = """
+import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from marl.workers import Processes, Unit
 from tests.marl import work
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs the tests in the background ignores it
     with Processes(2) as workers:
         print(dict(workers.run([Unit(str(i), partial(work.announced, Path(sys.argv[1]))) for i in range(2)])))
 """
@@ -214,7 +216,10 @@ def test_no_process_and_no_shared_memory_outlives_the_one_that_started_it(signum
             os.killpg(process.pid, signum)
         else:
             process.send_signal(signum)
-        process.wait(30)
+        try:
+            process.wait(30)
+        finally:
+            process.kill()
         errors = process.stderr.read()
     assert errors.count("Traceback") == (signum == signal.SIGINT)  # its own, and none of the workers
     assert eventually(lambda: not any(alive(int(file.name)) for file in busy.iterdir()))
