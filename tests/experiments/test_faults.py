@@ -51,7 +51,9 @@ def test_a_run_comes_by_every_moment_that_has_a_name(
     assert set(failpoints.reached) == set(failpoints.MOMENTS)
 
 
-@pytest.mark.parametrize(("moment", "count"), PLACES)
+@pytest.mark.parametrize(
+    ("moment", "count"), [*PLACES, *(pytest.param(*place, marks=pytest.mark.slow) for place in MORE_PLACES)]
+)
 def test_a_run_killed_while_it_writes_resumes_to_the_same_bits(
     moment: str, count: int, finished: Path, tmp_path: Path, no_figures: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,17 +149,6 @@ def test_a_second_process_is_refused_and_the_first_goes_on(finished: Path, tmp_p
             assert b"another process is writing to" in second.stderr.read()
         os.kill(first.pid, signal.SIGCONT)
         assert first.wait() == 0
-    assert contents(run) == contents(finished)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("moment", "count"), MORE_PLACES)
-def test_a_run_killed_at_other_moments_resumes_to_the_same_bits(
-    moment: str, count: int, finished: Path, tmp_path: Path, no_figures: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = tmp_path / "run"
-    killed_at(moment, count, run, monkeypatch)
-    assert resumed(run) == 0
     assert contents(run) == contents(finished)
 
 
