@@ -10,6 +10,7 @@ from games.bucket_brigade import BucketBrigade
 from games.envs import AECFace, ParallelFace
 from games.game import Game
 from games.normal_form import NormalForm, battle_of_the_sexes, blotto, matching_pennies, rock_paper_scissors
+from games.openspiel import openspiel
 from games.spelling import unknown
 
 GAMES: dict[str, Callable[..., Game]] = {
@@ -18,13 +19,22 @@ GAMES: dict[str, Callable[..., Game]] = {
     "bucket_brigade": BucketBrigade,
     "matching_pennies": matching_pennies,
     "normal_form": NormalForm,
+    "openspiel": openspiel,
     "rock_paper_scissors": rock_paper_scissors,
 }
 """Every game by name; a factory's parameters are the game's."""
 
+OPENSPIEL = "openspiel:"
+"""What the names of OpenSpiel's games begin with."""
+
 
 def make(name: str, **params: Any) -> Game:
-    """The game called `name`. Raises ValueError for unknown names and parameters."""
+    """The game called `name`; "openspiel:leduc_poker(players=3)" is that game of OpenSpiel.
+
+    Raises ValueError for unknown names and parameters.
+    """
+    if name.startswith(OPENSPIEL):
+        name, params = "openspiel", params | {"game": name.removeprefix(OPENSPIEL)}
     if name not in GAMES:
         raise unknown("game", name, GAMES)
     known = signature(GAMES[name]).parameters

@@ -1,0 +1,259 @@
+"""Finite games of OpenSpiel [Lanctot et al. 2019], compiled to flat arrays once and kept on disk.
+
+Needs the extra `openspiel`: pip install 'counterplay[openspiel]'.
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from functools import partial
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from games.spelling import unknown
+from games.tree import CHANCE, TERMINAL, Builder, Tree, level_order
+from games.tree_files import cached_sight, cached_tree
+from games.tree_game import Sight, TreeGame
+
+OBSERVATIONS = ("information_state", "observation")
+
+SIMULTANEOUS = -2
+"""OpenSpiel's current player where all seats move at once."""
+
+MAX_NODES = 2_000_000
+"""Of a game tree: tic_tac_toe has 549,946, leduc_poker(players=3) 1,831,571."""
+
+STEPPED = "such games can be stepped in OpenSpiel itself, which games.openspiel does not do yet"
+
+
+def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_nodes: int = MAX_NODES) -> TreeGame:
+    """A finite game of OpenSpiel, by its game string such as "leduc_poker(players=3)".
+
+    Agents see information-state tensors, or observation tensors where the game has no others (`observation` chooses:
+    "information_state" or "observation"). All sizes of a game are compiled by walking its whole tree once, which is
+    kept in a cache folder by game string and OpenSpiel version (`games.tree_files`).
+
+    Raises ValueError for an unknown game or parameter, chance that cannot be enumerated, players who forget, tensors
+    that the game does not provide, or more than `max_nodes` nodes.
+
+    >>> game = openspiel("kuhn_poker(players=3)")
+    >>> game.tree.num_nodes, len(game.tree.keys), game.observation_spaces[0].shape
+    (617, 48, (17,))
+    """
+    if max_nodes < 1:
+        raise ValueError(f"max_nodes must be at least 1, got {max_nodes}")
+    rules = load(game)
+    seen = _tensors(rules, observation)
+    name = str(rules)
+    origin = f"OpenSpiel {version('open_spiel')}: {name}"
+    tree = cached_tree(origin, partial(compiled, rules, max_nodes))
+    if tree.num_nodes > max_nodes:
+        raise _too_large(rules, max_nodes)
+    look = partial(_seen, name, seen, f"{origin}, {seen}")
+    asked = "" if observation is None else f" seen by {observation}"
+    return TreeGame(f"openspiel:{name}{asked}", tree, rules.num_distinct_actions(), look, partial(_text, name))
+
+
+def _seen(game: str, seen: str, origin: str) -> Sight:
+    """What the seats see, from the cache or by another walk: exact values can do without it."""
+    return cached_sight(origin, lambda: sight(load(game), seen))
+
+
+def load(game: str) -> Any:
+    """The `pyspiel.Game` of a game string. Raises ValueError, with near matches, for one that OpenSpiel lacks."""
+    try:
+        import pyspiel
+    except ImportError as error:
+        raise ValueError(f"OpenSpiel's games need its package ({error}): pip install open_spiel") from None
+    if game.count("(") != game.count(")"):
+        raise ValueError(f"game strings are as in 'leduc_poker(players=3)', with equally many ( and ); got {game!r}")
+    name = game.partition("(")[0]
+    known = {entry.short_name: entry.parameter_specification for entry in pyspiel.registered_games()}
+    if name not in known:
+        raise unknown("OpenSpiel game", name, known)
+    try:
+        for parameter in pyspiel.game_parameters_from_string(game):
+            if parameter not in known[name] and parameter != "name":
+                raise unknown(f"parameter of OpenSpiel's {name}", parameter, known[name])
+        return pyspiel.load_game(game)
+    except pyspiel.SpielError as error:
+        raise ValueError(f"OpenSpiel cannot make {game!r}: {error}") from None
+
+
+def _tensors(rules: Any, observation: str | None) -> str:
+    """Which of `OBSERVATIONS` agents see. Raises ValueError for one that the game does not provide."""
+    kind = rules.get_type()
+    provided = [
+        name
+        for name, there in zip(
+            OBSERVATIONS, (kind.provides_information_state_tensor, kind.provides_observation_tensor), strict=True
+        )
+        if there
+    ]
+    if observation is None:
+        return provided[0] if provided else "nothing"
+    if observation not in OBSERVATIONS:
+        raise unknown("observation", observation, OBSERVATIONS)
+    if observation not in provided:
+        raise ValueError(f"{rules} provides {' and '.join(provided) or 'no'} tensors, not {observation}")
+    return observation
+
+
+class At(NamedTuple):
+    """A node of the walk: where several seats move at once, one of them, `moves` being those before it."""
+
+    state: Any
+    player: int
+    legal: Sequence[Any]  # actions, or (probability, state) of the outcomes of chance
+    depth: int
+    chance: float
+    moves: tuple[int, ...]
+
+
+def walk(rules: Any) -> Iterator[At]:
+    """All nodes of a game, depth first. A row of chance moves is one node."""
+    players = rules.num_players()
+    stack: list[tuple[Any, int, float, tuple[int, ...]]] = [(rules.new_initial_state(), 0, 1.0, ())]
+    while stack:
+        state, depth, chance, moves = stack.pop()
+        player = state.current_player()
+        if player == SIMULTANEOUS:
+            player = len(moves)
+            legal = state.legal_actions(player)
+            yield At(state, player, legal, depth, chance, moves)
+            for action in reversed(legal):
+                together = (*moves, action)
+                if len(together) < players:
+                    stack.append((state, depth + 1, 1.0, together))
+                else:
+                    child = state.clone()
+                    child.apply_actions(list(together))
+                    stack.append((child, depth + 1, 1.0, ()))
+        elif player >= 0:
+            legal = state.legal_actions()
+            yield At(state, player, legal, depth, chance, ())
+            stack += [(state.child(action), depth + 1, 1.0, ()) for action in reversed(legal)]
+        elif player == CHANCE:
+            outcomes = list(_outcomes(state))
+            yield At(state, CHANCE, outcomes, depth, chance, ())
+            stack += [(child, depth + 1, probability, ()) for probability, child in reversed(outcomes)]
+        else:
+            yield At(state, TERMINAL, (), depth, chance, ())
+
+
+def _outcomes(state: Any, chance: float = 1.0) -> Iterator[tuple[float, Any]]:
+    """(probability, state) of what a chain of chance moves may lead to."""
+    for action, probability in state.chance_outcomes():
+        if probability > 0:
+            child = state.child(action)
+            if child.is_chance_node():
+                yield from _outcomes(child, chance * probability)
+            else:
+                yield chance * probability, child
+
+
+def compiled(rules: Any, max_nodes: int) -> Tree:
+    """The tree of a game. Raises ValueError where that cannot be, or has more than `max_nodes` nodes."""
+    kind = rules.get_type()
+    named = kind.provides_information_state_string
+    all_seen = kind.information == kind.Information.PERFECT_INFORMATION
+    if kind.chance_mode == kind.ChanceMode.SAMPLED_STOCHASTIC or kind.dynamics == kind.Dynamics.MEAN_FIELD:
+        raise ValueError(f"{rules} cannot be compiled, for its chance moves cannot be enumerated: {STEPPED}")
+    if not named and not all_seen:
+        raise ValueError(f"{rules} cannot be compiled, for it does not name its information states: {STEPPED}")
+    _check_size(rules, max_nodes)
+    builder, nobody = Builder(rules.num_players()), np.zeros(rules.num_players())
+    on_the_way = kind.reward_model == kind.RewardModel.REWARDS
+    paid: list[np.ndarray] = []  # by depth, on the path to this node: returns so far
+    for at in walk(rules):
+        node = builder.node(at.player, at.depth, len(at.legal), at.chance, bool(at.moves))
+        if at.player >= 0:
+            # Where everything is seen, the moves so far are what is known.
+            key = at.state.information_state_string(at.player) if named else at.state.history_str()
+            builder.inform(node, key, at.legal)
+        if on_the_way or at.player == TERMINAL:
+            returns = paid[at.depth - 1] if at.moves or at.player == CHANCE else np.array(at.state.returns())
+            builder.pay(node, returns - (paid[at.depth - 1] if on_the_way and at.depth else nobody))
+            paid[at.depth :] = [returns]
+        if len(builder) > max_nodes:
+            raise _too_large(rules, max_nodes)
+    return builder.tree(remember=all_seen)
+
+
+def sight(rules: Any, seen: str) -> Sight:
+    """What the seats see at every node of a game, of the tensors called `seen`."""
+    seats, rows, views, depths = range(rules.num_players()), {b"": 0}, array("i"), array("i")
+    blind: set[tuple[bool, bool]] = set()  # (at the end, whose turn it is) where the game shows nothing
+
+    def row(at: At, seat: int) -> int:
+        case = (at.player == TERMINAL, at.player == seat)
+        if at.player == CHANCE or seen == "nothing" or case in blind:
+            return 0
+        try:
+            tensor = getattr(at.state, f"{seen}_tensor")(seat)
+        except RuntimeError:  # what pyspiel.SpielError is
+            if at.player == seat:
+                raise
+            blind.add(case)
+            return 0
+        return rows.setdefault(np.array(tensor, np.float32).tobytes(), len(rows))
+
+    for at in walk(rules):
+        depths.append(at.depth)
+        views.extend([row(at, seat) for seat in seats])
+    width = max(map(len, rows)) // 4 or 1
+    table = np.zeros((len(rows), width), np.float32)  # row 0 is what those see whom the game shows nothing
+    for data, index in rows.items():
+        if index:
+            table[index] = np.frombuffer(data, np.float32)
+    order = level_order(np.array(depths))
+    return Sight(table, np.array(views, np.int32).reshape(-1, len(seats))[order].T.copy())
+
+
+def _check_size(rules: Any, max_nodes: int) -> None:
+    """Refuse at once what is far too large, by random walks from the root [Knuth 1975].
+
+    Of a tree with n ends, a walk multiplies up more than 1000 n choices on its way with a probability below 1/1000.
+    """
+    generator = np.random.default_rng(0)
+
+    def choices() -> float:
+        state, number = rules.new_initial_state(), 1.0
+        while not state.is_terminal() and number <= 1000.0 * max_nodes:
+            if state.is_simultaneous_node():
+                legal = [state.legal_actions(seat) for seat in range(rules.num_players())]
+                number *= float(np.prod([len(actions) for actions in legal]))
+                state.apply_actions([int(generator.choice(actions)) for actions in legal])
+            else:
+                actions = state.legal_actions()
+                number *= len(actions)
+                state.apply_action(int(generator.choice(actions)))
+        return number
+
+    if all(choices() > 1000.0 * max_nodes for _ in range(4)):
+        raise _too_large(rules, max_nodes)
+
+
+def _too_large(rules: Any, max_nodes: int) -> ValueError:
+    return ValueError(
+        f"{rules} has more than {max_nodes:,} nodes: raise max_nodes if there is time (about a second for 100,000 of "
+        f"them) and memory (about 100 MB), or make the game smaller; {STEPPED}"
+    )
+
+
+def _text(game: str, path: tuple[int, ...]) -> str:
+    """A state as OpenSpiel prints it, reached by the children of these numbers."""
+    state = load(game).new_initial_state()
+    moves: list[int] = []
+    for rank in path:
+        if state.is_chance_node():
+            state = list(_outcomes(state))[rank][1]
+        elif state.is_simultaneous_node():
+            moves.append(state.legal_actions(len(moves))[rank])
+            if len(moves) == state.num_players():
+                state.apply_actions(moves)
+                moves = []
+        else:
+            state.apply_action(state.legal_actions()[rank])
+    return str(state)

@@ -1,0 +1,219 @@
+"""Batches of any finite game, played by table look-up in its tree."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+from gymnasium.spaces import Box, Discrete
+
+from games.game import Array
+from games.spelling import unknown
+from games.tree import CHANCE, TERMINAL, Tree
+
+
+class Sight(NamedTuple):
+    """What the seats see at the nodes of a tree; equal views are one row."""
+
+    rows: np.ndarray  # [R, D] float32
+    views: np.ndarray  # [N, n] int32 the row a seat sees at a node
+
+
+class Params(NamedTuple):
+    """The tree as tables; every leaf is [1, ...]. Nodes where only chance or nobody moves are never stood at."""
+
+    first: Array  # [1, n + 1] int64 first child
+    turn: Array  # [1, N, n] int64 1 + the information state in which a seat acts; 0 where it does not
+    rank: Array  # [1, I + 1, A] int64 place of an action among the legal ones; row 0 and illegal actions: 0
+    legal: Array  # [1, I + 1, A] bool; row 0 is all False
+    rows: Array  # [1, R, D] float32
+    views: Array  # [1, N, n] int64
+    rewards: Array  # [1, n, N] float32
+    ended: Array  # [1, n] bool
+    outcomes: Array  # [1, n] float32 number of outcomes of a chance node; 0 elsewhere
+    keep: Array  # [1, n] float32 of a chance node's child: the share of its draws that stay with it
+    alias: Array  # [1, n] int64 the sibling that the other draws go to
+
+
+class State(NamedTuple):
+    node: Array  # [B] int64
+    rewards: Array  # [B, N] float32
+
+
+class TreeGame:
+    """N players in a finite tree; `choices` numbers the actions. Chance is drawn by the alias method [Walker 1977].
+
+    `look` gives what the seats see, when first asked for. `text` tells a state in words, given the number of the child
+    that was taken at every node on the way there.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tree: Tree,
+        choices: int,
+        look: Callable[[], Sight],
+        text: Callable[[tuple[int, ...]], str],
+    ):
+        self.name, self.tree, self.choices, self.look, self.text = name, tree, choices, look, text
+
+    def __reduce__(self) -> tuple:
+        return TreeGame, (self.name, self.tree, self.choices, self.look, self.text)
+
+    @cached_property
+    def sight(self) -> Sight:
+        """What the seats see."""
+        return self.look()
+
+    def __repr__(self) -> str:
+        return f"TreeGame({self.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        return tuple(f"player_{seat}" for seat in range(self.tree.players))
+
+    @property
+    def observation_spaces(self) -> tuple[Box, ...]:
+        rows = self.sight.rows
+        low, high = np.minimum(rows.min(axis=0), 0), np.maximum(rows.max(axis=0), 1)
+        return (Box(low, high, dtype=np.float32),) * self.tree.players
+
+    @property
+    def action_spaces(self) -> tuple[Discrete, ...]:
+        return (Discrete(self.choices),) * self.tree.players
+
+    @property
+    def noise_sizes(self) -> tuple[int, int]:
+        """One for a start, though it may not need it: noise tells the number of lanes. One a step if chance moves."""
+        return 1, int((self.tree.nodes.player[1:] == CHANCE).any())
+
+    def params(self, **overrides: Any) -> Params:
+        """The tables. Raises ValueError for overrides: a tree is one game."""
+        for name in overrides:
+            raise unknown(f"parameter of {self.name}", name, [])
+        return self._tables
+
+    @cached_property
+    def _tables(self) -> Params:
+        tree, nodes = self.tree, self.tree.nodes
+        rank = np.zeros((len(tree.keys) + 1, self.choices), np.int64)
+        rank[1:, : tree.num_actions] = tree.rank
+        legal = rank >= 0
+        legal[0] = False
+        keep, alias = _alias_tables(tree)
+        outcomes = np.where(nodes.player == CHANCE, np.diff(nodes.first), 0)
+        tables = (
+            nodes.first.astype(np.int64),
+            _turns(tree),
+            np.maximum(rank, 0),
+            legal,
+            self.sight.rows,
+            self.sight.views.astype(np.int64),
+            nodes.rewards.astype(np.float32),
+            nodes.player == TERMINAL,
+            outcomes.astype(np.float32),
+            keep.astype(np.float32),
+            alias,
+        )
+        return Params(*(table[None] for table in tables))
+
+    def init(self, params: Params, noise: Array) -> State:
+        xp = array_namespace(noise)
+        root = xp.zeros_like(noise[:, 0], dtype=xp.int64)
+        node = self._after_chance(params, root, noise[:, 0])
+        return State(node, xp.zeros_like(params.rewards[0, :1][root]))
+
+    def step(self, params: Params, state: State, actions: tuple[Array, ...], noise: Array) -> State:
+        xp = array_namespace(state.node)
+        first, node = params.first[0], state.node
+        for seat, action in enumerate(actions):
+            turn = xp.take(params.turn[0, seat], state.node)
+            child = xp.take(first, node) + params.rank[0][turn, action]
+            node = xp.where(turn > 0, child, node)
+        if self.noise_sizes[1]:
+            node = self._after_chance(params, node, noise[:, 0])
+        return State(node, xp.take(params.rewards[0], node, axis=0))
+
+    def _after_chance(self, params: Params, node: Array, uniforms: Array) -> Array:
+        """Where chance leads to from the nodes at which it moves; the others stay."""
+        xp = array_namespace(node)
+        outcomes = xp.take(params.outcomes[0], node)
+        place = uniforms * outcomes
+        # Rounding may bring the largest uniform up to the number of outcomes.
+        whole = xp.minimum(xp.floor(place), outcomes - 1)
+        child = xp.take(params.first[0], node) + xp.astype(whole, xp.int64)
+        child = xp.where(outcomes > 0, child, xp.zeros_like(child))
+        kept = place - whole < xp.take(params.keep[0], child)
+        drawn = xp.where(kept, child, xp.take(params.alias[0], child))
+        return xp.where(outcomes > 0, drawn, node)
+
+    def observe(self, params: Params, state: State, seat: int) -> Array:
+        xp = array_namespace(state.node)
+        return xp.take(params.rows[0], xp.take(params.views[0, seat], state.node), axis=0)
+
+    def legal(self, params: Params, state: State, seat: int) -> tuple[Array, ...]:
+        xp = array_namespace(state.node)
+        return (xp.take(params.legal[0], xp.take(params.turn[0, seat], state.node), axis=0),)
+
+    def acting(self, params: Params, state: State) -> Array:
+        xp = array_namespace(state.node)
+        return xp.take(params.turn[0], state.node, axis=1).T > 0
+
+    def rewards(self, params: Params, state: State) -> Array:
+        return state.rewards
+
+    def terminated(self, params: Params, state: State) -> Array:
+        return array_namespace(state.node).take(params.ended[0], state.node)
+
+    def truncated(self, params: Params, state: State) -> Array:
+        return state.node < 0  # nothing outside the rules ends these games
+
+    def describe(self, params: Params, state: State, lane: int = 0) -> str:
+        node, path = int(state.node[lane]), []
+        pays = ", ".join(
+            f"{agent} {float(pay):+g}" for agent, pay in zip(self.agents, state.rewards[lane], strict=True)
+        )
+        while node:
+            above = int(self.tree.parents[node])
+            path.append(node - int(self.tree.nodes.first[above]))
+            node = above
+        return f"{self.text(tuple(reversed(path)))}\nrewards: {pays}"
+
+
+def _turns(tree: Tree) -> np.ndarray:
+    """[N, n] 1 + the information state in which a seat acts when the game stands at a node."""
+    nodes = tree.nodes
+    turn = np.zeros((tree.players, tree.num_nodes), np.int64)
+    standing = np.flatnonzero((nodes.player >= 0) & ~nodes.joint)
+    at = standing
+    while len(at):
+        turn[nodes.player[at], standing] = nodes.information[at] + 1
+        below = nodes.first[at]  # whoever moves at the same time stands at every child
+        more = nodes.joint[below]
+        standing, at = standing[more], below[more]
+    return turn
+
+
+def _alias_tables(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
+    """[n] shares kept and [n] siblings otherwise taken of the children of chance nodes [Walker 1977; Vose 1991]."""
+    nodes = tree.nodes
+    keep, alias = np.ones(tree.num_nodes), np.arange(tree.num_nodes)
+    for node in np.flatnonzero(nodes.player == CHANCE):
+        children = range(nodes.first[node], nodes.first[node + 1])
+        shares = dict(zip(children, (nodes.chance[children] * len(children)).tolist(), strict=True))
+        small = [child for child, share in shares.items() if share < 1]
+        large = [child for child, share in shares.items() if share >= 1]
+        while small and large:
+            child, giver = small.pop(), large[-1]
+            keep[child], alias[child] = shares[child], giver
+            shares[giver] -= 1 - shares[child]
+            if shares[giver] < 1:
+                small.append(large.pop())
+    return keep, alias
