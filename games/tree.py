@@ -36,6 +36,24 @@ class Information(NamedTuple):
     levels: np.ndarray  # [M + 1] int32: states of depth d (own moves before) are levels[d], ..., levels[d + 1] - 1
 
 
+class Depth(NamedTuple):
+    """The information states before which their owners have moved equally often."""
+
+    slots: slice
+    starts: np.ndarray  # first slot of every state, counted from the first of the slice
+    slot_parents: np.ndarray  # parent of every slot's state
+    parents: np.ndarray  # the different parents of these states, in order
+    groups: np.ndarray  # the first state, counted from the first of this depth, below each of these parents
+
+
+class Payoffs(NamedTuple):
+    """The E nodes of a tree that pay anybody."""
+
+    node: np.ndarray  # [E] int
+    last: np.ndarray  # [N, E] int32 slot of every player's last move before; S where there was none
+    weighted: np.ndarray  # [N, E] float64 rewards times the probability of the chance moves before
+
+
 class Tree:
     """A finite extensive-form game [Kuhn 1953].
 
@@ -88,6 +106,39 @@ class Tree:
             slots = self.information.offset[nodes.information[above]] + (children - nodes.first[above])
             last[nodes.player[above], children] = slots
         return last
+
+    @cached_property
+    def chance_reach(self) -> np.ndarray:
+        """[n] probability of the chance moves on the way to a node."""
+        reach = self.nodes.chance.copy()
+        for begin, end in zip(self.nodes.levels[1:-1], self.nodes.levels[2:], strict=True):
+            reach[begin:end] *= reach[self.parents[begin:end]]
+        return reach
+
+    @cached_property
+    def payoffs(self) -> Payoffs:
+        """What is paid where, and after whose moves."""
+        node = np.flatnonzero(self.nodes.rewards.any(axis=1))
+        weighted = self.nodes.rewards[node].T * self.chance_reach[node]
+        return Payoffs(node, self.last[:, node], weighted)
+
+    @cached_property
+    def paid_slots(self) -> np.ndarray:
+        """[N * E] for every player and node that pays, the player's last slot; S + player where there was none."""
+        last = self.payoffs.last
+        return np.where(last < self.num_slots, last, self.num_slots + np.arange(self.players)[:, None]).ravel()
+
+    @cached_property
+    def depths(self) -> list[Depth]:
+        """The information states by depth."""
+        information, depths = self.information, []
+        for begin, end in zip(information.levels[:-1], information.levels[1:], strict=True):
+            slots = slice(int(information.offset[begin]), int(information.offset[end]))
+            parent = information.parent[begin:end]
+            groups = np.flatnonzero(np.concatenate([[True], parent[1:] != parent[:-1]]))
+            starts = information.offset[begin:end] - slots.start
+            depths.append(Depth(slots, starts, information.parent[self.state_of[slots]], parent[groups], groups))
+        return depths
 
     @cached_property
     def owner_of(self) -> np.ndarray:
