@@ -137,7 +137,7 @@ class Tree:
             parent = information.parent[begin:end]
             groups = np.flatnonzero(np.concatenate([[True], parent[1:] != parent[:-1]]))
             starts = information.offset[begin:end] - slots.start
-            depths.append(Depth(slots, starts, information.parent[self.state_of[slots]], parent[groups], groups))
+            depths.append(Depth(slots, starts, self.slot_parents[slots], parent[groups], groups))
         return depths
 
     @cached_property
@@ -149,6 +149,11 @@ class Tree:
     def state_of(self) -> np.ndarray:
         """[S] int32 information state of every slot."""
         return np.repeat(np.arange(len(self.keys), dtype=np.int32), np.diff(self.information.offset))
+
+    @cached_property
+    def slot_parents(self) -> np.ndarray:
+        """[S] the parent of every slot's information state."""
+        return self.information.parent[self.state_of]
 
     def slots(self, player: int) -> np.ndarray:
         """The slots of a player, in order."""

@@ -76,7 +76,7 @@ def plans(tree: Tree, strategy: np.ndarray) -> np.ndarray:
 
 def behaviour(tree: Tree, plan: np.ndarray) -> np.ndarray:
     """The strategy [..., S] of a plan [..., S + 1]; uniform in information states that its owner never comes to."""
-    above = plan[..., tree.information.parent[tree.state_of]]
+    above = plan[..., tree.slot_parents]
     reached = above > 0
     return np.where(reached, plan[..., :-1] / np.where(reached, above, 1), uniform(tree))
 

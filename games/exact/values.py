@@ -4,7 +4,7 @@ Everything is asked of realisation plans: a sweep down the players' own moves ma
 up, and a sweep up gives every information state its value. Values are undiscounted sums over an episode, per player.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np

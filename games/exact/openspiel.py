@@ -1,0 +1,52 @@
+"""Strategies from and to OpenSpiel's policies."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from games.exact.strategies import MASS_TOLERANCE, check_strategy
+from games.openspiel import load, walk
+from games.tree import level_order
+from games.tree_game import TreeGame
+
+
+def from_openspiel(game: TreeGame, policy: Any) -> np.ndarray:
+    """The strategy [S] of an OpenSpiel policy for all players, of `pyspiel` or of `open_spiel.python.policy`.
+
+    Raises ValueError for a policy that gives other than distributions over legal actions.
+    """
+    import pyspiel
+
+    compiled = isinstance(policy, pyspiel.Policy)  # which is asked by the name of the information state
+    tree, strategy = game.tree, np.full(game.tree.num_slots, np.nan)
+    rules = load(game.name.removeprefix("openspiel:").partition(" seen by ")[0])
+    visits = list(walk(rules))
+    places = np.argsort(level_order(np.array([at.depth for at in visits])))
+    offset = tree.information.offset
+    for at, place in zip(visits, places, strict=True):
+        state = tree.nodes.information[place]
+        if state >= 0 and np.isnan(strategy[offset[state]]):
+            where = (tree.keys[state],) if compiled else (at.state, at.player)
+            told = policy.action_probabilities(*where)
+            strategy[offset[state] : offset[state + 1]] = [told.get(action, 0.0) for action in at.legal]
+    return check_strategy(tree, strategy)
+
+
+def to_openspiel(game: TreeGame, strategy: ArrayLike) -> Any:
+    """The `pyspiel.TabularPolicy` that plays a strategy [S].
+
+    Raises ValueError as `check_strategy`, and where OpenSpiel has one name for information states that are played
+    differently.
+    """
+    import pyspiel
+
+    tree, checked = game.tree, check_strategy(game.tree, strategy)
+    table: dict[str, list[tuple[int, float]]] = {}
+    for state, key in enumerate(tree.keys):
+        slots = slice(tree.information.offset[state], tree.information.offset[state + 1])
+        entry = list(zip(tree.information.actions[slots].tolist(), checked[slots].tolist(), strict=True))
+        held = table.setdefault(key, entry)
+        if not np.allclose(held, entry, rtol=0, atol=MASS_TOLERANCE):
+            raise ValueError(f"OpenSpiel has one name for information states that are played differently: {key!r}")
+    return pyspiel.TabularPolicy(table)

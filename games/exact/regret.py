@@ -1,0 +1,75 @@
+"""Counterfactual regret minimisation, as generators of average strategies."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from games.exact.strategies import plans, uniform
+from games.exact.values import fold, others_reach, slot_payoffs
+from games.tree import Tree
+
+
+def cfr(tree: Tree) -> Iterator[np.ndarray]:
+    """Counterfactual regret minimisation [Zinkevich et al. 2007]: the average strategy [S] after every iteration.
+
+    All players update at once. In two-player zero-sum games the average comes ever closer to an equilibrium; in others
+    it need not.
+    """
+    regrets, total = np.zeros(tree.num_slots), np.zeros(tree.num_slots)
+    while True:
+        strategy = _matched(tree, regrets)
+        gains, own_reach = _regrets(tree, strategy)
+        regrets += gains
+        total += own_reach * strategy
+        yield _shares(tree, total)
+
+
+def cfr_plus(tree: Tree) -> Iterator[np.ndarray]:
+    """CFR+ [Tammelin 2014]: the average strategy [S] after every iteration.
+
+    Regrets stay above zero, players update one after the other, and iteration t has weight t in the average.
+
+    >>> from itertools import islice
+    >>> from games import make
+    >>> from games.exact import nash_conv
+    >>> kuhn = make("openspiel:kuhn_poker").tree
+    >>> *_, average = islice(cfr_plus(kuhn), 100)
+    >>> nash_conv(kuhn, average) < 0.01
+    True
+    """
+    regrets, total = np.zeros(tree.num_slots), np.zeros(tree.num_slots)
+    owns = [tree.slots(player) for player in range(tree.players)]
+    iteration = 0
+    while True:
+        iteration += 1
+        for own in owns:
+            strategy = _matched(tree, regrets)
+            gains, own_reach = _regrets(tree, strategy)
+            regrets[own] = np.maximum(regrets[own] + gains[own], 0)
+            total[own] += iteration * (own_reach * strategy)[own]
+        yield _shares(tree, total)
+
+
+def _regrets(tree: Tree, strategy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[S] counterfactual regrets of every slot, and [S] how likely its owner's moves come to its state."""
+    plan = plans(tree, strategy)
+    earned = slot_payoffs(tree, others_reach(tree, plan))
+
+    def worth(values: np.ndarray, slots: slice, starts: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values * strategy[slots], starts)
+
+    values = fold(tree, earned, worth)
+    offset = tree.information.offset[:-1]
+    return values - np.add.reduceat(values * strategy, offset)[tree.state_of], plan[tree.slot_parents]
+
+
+def _matched(tree: Tree, regrets: np.ndarray) -> np.ndarray:
+    """Regret matching [Hart & Mas-Colell 2000]."""
+    return _shares(tree, np.maximum(regrets, 0))
+
+
+def _shares(tree: Tree, weights: np.ndarray) -> np.ndarray:
+    """[S] non-negative weights as shares of their information state's; uniform where all are zero."""
+    total = np.add.reduceat(weights, tree.information.offset[:-1])[tree.state_of]
+    some = total > 0
+    return np.where(some, weights / np.where(some, total, 1), uniform(tree))
