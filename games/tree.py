@@ -93,6 +93,16 @@ class Tree:
         return np.concatenate([[0], np.repeat(np.arange(self.num_nodes), counts)]).astype(np.int32)
 
     @cached_property
+    def depth_first(self) -> np.ndarray:
+        """[n] the nodes in depth-first order, children in the order of their moves."""
+        first, order, stack = self.nodes.first.tolist(), [], [0]
+        while stack:
+            node = stack.pop()
+            order.append(node)
+            stack += range(first[node + 1] - 1, first[node] - 1, -1)
+        return np.array(order)
+
+    @cached_property
     def last(self) -> np.ndarray:
         """[N, n] int32 slot of every player's last move before a node; S where there was none."""
         nodes, parents = self.nodes, self.parents

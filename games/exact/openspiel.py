@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 
 from games.exact.strategies import MASS_TOLERANCE, check_strategy
 from games.openspiel import load, walk
-from games.tree import level_order
 from games.tree_game import TreeGame
 
 
@@ -21,11 +20,9 @@ def from_openspiel(game: TreeGame, policy: Any) -> np.ndarray:
     compiled = isinstance(policy, pyspiel.Policy)  # which is asked by the name of the information state
     tree, strategy = game.tree, np.full(game.tree.num_slots, np.nan)
     rules = load(game.name.removeprefix("openspiel:").partition(" seen by ")[0])
-    visits = list(walk(rules))
-    places = np.argsort(level_order(np.array([at.depth for at in visits])))
     offset = tree.information.offset
-    for at, place in zip(visits, places, strict=True):
-        state = tree.nodes.information[place]
+    for at, node in zip(walk(rules), tree.depth_first, strict=True):
+        state = tree.nodes.information[node]
         if state >= 0 and np.isnan(strategy[offset[state]]):
             where = (tree.keys[state],) if compiled else (at.state, at.player)
             told = policy.action_probabilities(*where)

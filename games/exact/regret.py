@@ -1,6 +1,7 @@
 """Counterfactual regret minimisation, as generators of average strategies."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 
 import numpy as np
 
@@ -12,22 +13,16 @@ from games.tree import Tree
 def cfr(tree: Tree) -> Iterator[np.ndarray]:
     """Counterfactual regret minimisation [Zinkevich et al. 2007]: the average strategy [S] after every iteration.
 
-    All players update at once. In two-player zero-sum games the average comes ever closer to an equilibrium; in others
-    it need not.
+    Players update one after the other. In two-player zero-sum games the average comes ever closer to an equilibrium; in
+    others it need not.
     """
-    regrets, total = np.zeros(tree.num_slots), np.zeros(tree.num_slots)
-    while True:
-        strategy = _matched(tree, regrets)
-        gains, own_reach = _regrets(tree, strategy)
-        regrets += gains
-        total += own_reach * strategy
-        yield _shares(tree, total)
+    return _averages(tree, lambda regrets: regrets, lambda iteration: 1.0)
 
 
 def cfr_plus(tree: Tree) -> Iterator[np.ndarray]:
     """CFR+ [Tammelin 2014]: the average strategy [S] after every iteration.
 
-    Regrets stay above zero, players update one after the other, and iteration t has weight t in the average.
+    As `cfr`, but regrets stay above zero, and iteration t has weight t in the average.
 
     >>> from itertools import islice
     >>> from games import make
@@ -37,16 +32,21 @@ def cfr_plus(tree: Tree) -> Iterator[np.ndarray]:
     >>> nash_conv(kuhn, average) < 0.01
     True
     """
+    return _averages(tree, lambda regrets: np.maximum(regrets, 0), float)
+
+
+def _averages(
+    tree: Tree, kept: Callable[[np.ndarray], np.ndarray], weight: Callable[[int], float]
+) -> Iterator[np.ndarray]:
+    """Average strategies, of what is kept of the regrets after each update, and a weight for every iteration."""
     regrets, total = np.zeros(tree.num_slots), np.zeros(tree.num_slots)
     owns = [tree.slots(player) for player in range(tree.players)]
-    iteration = 0
-    while True:
-        iteration += 1
+    for iteration in count(1):
         for own in owns:
-            strategy = _matched(tree, regrets)
+            strategy = _shares(tree, np.maximum(regrets, 0))  # regret matching [Hart & Mas-Colell 2000]
             gains, own_reach = _regrets(tree, strategy)
-            regrets[own] = np.maximum(regrets[own] + gains[own], 0)
-            total[own] += iteration * (own_reach * strategy)[own]
+            regrets[own] = kept(regrets[own] + gains[own])
+            total[own] += weight(iteration) * (own_reach * strategy)[own]
         yield _shares(tree, total)
 
 
@@ -61,11 +61,6 @@ def _regrets(tree: Tree, strategy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     values = fold(tree, earned, worth)
     offset = tree.information.offset[:-1]
     return values - np.add.reduceat(values * strategy, offset)[tree.state_of], plan[tree.slot_parents]
-
-
-def _matched(tree: Tree, regrets: np.ndarray) -> np.ndarray:
-    """Regret matching [Hart & Mas-Colell 2000]."""
-    return _shares(tree, np.maximum(regrets, 0))
 
 
 def _shares(tree: Tree, weights: np.ndarray) -> np.ndarray:

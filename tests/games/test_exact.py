@@ -1,0 +1,393 @@
+"""Exact values of finite games: known numbers, laws, and enumeration of all pure strategies."""
+
+from itertools import islice, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from games import exact, make
+from games.exact.agreement import GAMES, LONG, TOLERANCE, agreement, random_strategy
+from games.exact.openspiel import from_openspiel, to_openspiel
+from games.exact.populations import mixture_gains, mixture_responses, own_plans
+from games.play import play
+from games.policies import Uniform
+from games.tree import Tree
+from tests.golden_cases import numbers, select
+
+SOLVERS = {"CFRSolver": exact.cfr, "CFRPlusSolver": exact.cfr_plus}
+SMALL = (
+    "kuhn_poker",
+    "kuhn_poker(players=3)",
+    "matrix_pd",
+    "matching_pennies_3p",
+    "tiny_hanabi",
+    "goofspiel(num_cards=3)",
+)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def tree(name):
+    return make(f"openspiel:{name}").tree
+
+
+def parts_of(game, strategy):
+    """One strategy as populations of one each."""
+    return [strategy[None, game.slots(player)] for player in range(game.players)]
+
+
+def populations(game, sizes, seed):
+    generator = np.random.default_rng(seed)
+    return [
+        np.stack([random_strategy(game, generator)[game.slots(player)] for _ in range(size)])
+        for player, size in enumerate(sizes)
+    ]
+
+
+def pure(game, player):
+    """All pure strategies of a player [k, S_player]."""
+    sizes = np.diff(game.information.offset)[game.states(player)]
+    return np.array([np.concatenate(rows) for rows in product(*(np.eye(size) for size in sizes))])
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_values_are_those_of_openspiel(name):
+    assert agreement(name).apart <= TOLERANCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONG)
+def test_values_of_larger_games_are_those_of_openspiel(name):
+    assert agreement(name).apart <= TOLERANCE
+
+
+@pytest.mark.parametrize("case", select("extensive_values", check="efg"))
+def test_golden_values(case):
+    game, expected = tree(case["input"]["game"]), case["expected"]
+    close = {"rel": 0, "abs": case["tolerance"]}
+    uniform = exact.uniform(game)
+    assert exact.expected_returns(game, uniform) == pytest.approx(numbers(expected["uniform_returns"]), **close)
+    assert exact.nash_conv(game, uniform) == pytest.approx(numbers(expected["uniform_nash_conv"]), **close)
+    if "value" in expected:
+        value, strategy = exact.zero_sum_equilibrium(game)
+        assert value == pytest.approx(numbers(expected["value"]), **close)
+        assert exact.nash_conv(game, strategy) == pytest.approx(0, abs=1e-9)
+    for solver, iterations, nash_conv in expected.get("cfr_nash_conv", []):
+        if (case["id"], solver, iterations) != CHAOTIC:
+            assert after(solver, game, iterations) == pytest.approx(nash_conv, **close)
+
+
+def after(solver, game, iterations):
+    """NashConv of the average strategy."""
+    *_, average = islice(SOLVERS[solver](game), iterations)
+    return exact.nash_conv(game, average)
+
+
+CHAOTIC = ("efg-leduc-value", "CFRSolver", 1000)
+"""Rounding grows from iteration to iteration: by then it decides the sixth digit."""
+
+
+@pytest.mark.slow
+def test_golden_value_after_a_thousand_iterations():
+    """It lies among the values of games whose payoffs are the same but for their last bit."""
+    (case,) = [case.values[0] for case in select("extensive_values", check="efg") if case.values[0]["id"] == CHAOTIC[0]]
+    (golden,) = [value for *row, value in case["expected"]["cfr_nash_conv"] if row == list(CHAOTIC[1:])]
+    game, generator = tree("leduc_poker"), np.random.default_rng(0)
+    values = []
+    for _ in range(8):
+        rewards = game.nodes.rewards * (
+            1 + np.finfo(float).eps * generator.choice([-1, 0, 1], game.nodes.rewards.shape)
+        )
+        values.append(after(CHAOTIC[1], Tree(game.nodes._replace(rewards=rewards), game.information, game.keys), 1000))
+    assert np.ptp(values) > case["tolerance"]
+    assert min(values) - case["tolerance"] < golden < max(values) + case["tolerance"]
+
+
+@pytest.mark.parametrize("case", select("extensive_values", check="kuhn_nash"))
+def test_kuhn_s_equilibria(case):
+    """Kuhn (1950): a family of them, of which alpha, how often a jack bets, may be at most 1/3."""
+    for alpha in numbers(case["input"]["alphas"]):
+        assert exact.nash_conv(*kuhn_equilibrium(alpha)) == pytest.approx(0, abs=case["tolerance"])
+    assert exact.nash_conv(*kuhn_equilibrium(0.4)) > 0.01
+
+
+def kuhn_equilibrium(alpha):
+    """Probability of betting or calling, by card and what was done before [Kuhn 1950]."""
+    bets = {"0": alpha, "1": 0, "2": 3 * alpha, "0pb": 0, "1pb": alpha + 1 / 3, "2pb": 1}
+    bets |= {"0p": 1 / 3, "1p": 0, "2p": 1, "0b": 0, "1b": 1 / 3, "2b": 1}
+    game = tree("kuhn_poker")
+    strategy = np.empty(game.num_slots)
+    for state, key in enumerate(game.keys):
+        strategy[game.information.offset[state] : game.information.offset[state + 1]] = 1 - bets[key], bets[key]
+    return game, strategy
+
+
+@pytest.mark.parametrize("name", SMALL[:-1])
+@given(seed=seeds)
+def test_best_responses_are_the_best_pure_strategies(name, seed):
+    """Against the table of all pure strategies of a player, the others' being random."""
+    game = tree(name)
+    strategy = random_strategy(game, np.random.default_rng(seed))
+    for player, response in enumerate(exact.best_responses(game, strategy)):
+        rows = (
+            pure(game, player) if len(game.slots(player)) < 20 else populations(game, [50] * game.players, seed)[player]
+        )
+        table = exact.payoff_table(
+            game, [rows if seat == player else part for seat, part in enumerate(parts_of(game, strategy))]
+        )
+        best = table[player].max()
+        assert response.value >= best - 1e-12
+        if len(game.slots(player)) < 20:
+            assert response.value == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", SMALL)
+@given(seed=seeds)
+def test_a_response_earns_its_value(name, seed):
+    game = tree(name)
+    strategy = random_strategy(game, np.random.default_rng(seed))
+    earned = exact.expected_returns(game, strategy)
+    gains = exact.deviation_gains(game, strategy)
+    for player, (value, part) in enumerate(exact.best_responses(game, strategy)):
+        deviating = strategy.copy()
+        deviating[game.slots(player)] = part
+        assert set(part) <= {0, 1}
+        assert exact.expected_returns(game, deviating)[player] == pytest.approx(value, abs=1e-12)
+        assert gains[player] == pytest.approx(value - earned[player], abs=1e-12)
+        assert exact.deviation_gains(game, deviating)[player] == pytest.approx(0, abs=1e-12)
+    assert exact.nash_conv(game, strategy) == pytest.approx(gains.sum())
+    assert exact.exploitability(game, strategy) == pytest.approx(gains.mean())
+
+
+@pytest.mark.parametrize("name", SMALL)
+@given(seed=seeds)
+def test_reach_and_plans(name, seed):
+    game = tree(name)
+    strategy = random_strategy(game, np.random.default_rng(seed))
+    reach = exact.reach(game, strategy)
+    assert reach[0] == 1
+    inner = np.flatnonzero(np.diff(game.nodes.first))
+    flowing = np.add.reduceat(reach[1:], game.nodes.first[inner] - 1)
+    np.testing.assert_allclose(flowing, reach[inner], atol=1e-14)
+    np.testing.assert_allclose(exact.behaviour(game, exact.plans(game, strategy)), strategy, atol=1e-12)
+    paid = reach @ game.nodes.rewards
+    np.testing.assert_allclose(paid, exact.expected_returns(game, strategy), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SMALL)
+@given(seed=seeds)
+def test_mixtures_play_like_their_behaviour(name, seed):
+    game = tree(name)
+    sizes = [3, 2, 2][: game.players]
+    parts = populations(game, sizes, seed)
+    generator = np.random.default_rng(seed)
+    marginals = [generator.dirichlet(np.ones(size)) for size in sizes]
+    sigma = marginals[0]
+    for marginal in marginals[1:]:
+        sigma = np.multiply.outer(sigma, marginal)
+    table = exact.payoff_table(game, parts)
+    strategy = exact.behavioural(game, parts, sigma)
+    for profile in np.ndindex(*sizes):
+        one = exact.profile(game, [part[i] for part, i in zip(parts, profile, strict=True)])
+        np.testing.assert_allclose(table[(slice(None), *profile)], exact.expected_returns(game, one), atol=1e-12)
+    earned = (table * sigma).reshape(game.players, -1).sum(axis=1)
+    np.testing.assert_allclose(exact.expected_returns(game, strategy), earned, atol=1e-12)
+    np.testing.assert_allclose(mixture_gains(game, parts, sigma), exact.deviation_gains(game, strategy), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker(players=3)", "matching_pennies_3p", "matrix_pd"])
+@given(seed=seeds)
+def test_responses_to_correlated_mixtures(name, seed):
+    """Who responds to a mixture gets, against each profile, what it would: best on average, of all pure strategies."""
+    game = tree(name)
+    sizes = [2, 3, 2][: game.players]
+    parts = populations(game, sizes, seed)
+    sigma = np.random.default_rng(seed).dirichlet(np.ones(np.prod(sizes))).reshape(sizes)
+    for player, (value, part) in enumerate(mixture_responses(game, parts, sigma)):
+        others = sigma.sum(axis=player, keepdims=True)
+
+        def against(row, player=player, others=others):
+            table = exact.payoff_table(game, [row if seat == player else rows for seat, rows in enumerate(parts)])
+            return (table[player] * others).sum()
+
+        assert against(part) == pytest.approx(value, abs=1e-12)
+        assert all(against(row) <= value + 1e-12 for row in populations(game, [8] * game.players, seed)[player])
+
+
+def test_a_correlated_mixture_is_no_strategy_of_independent_players():
+    game = tree("matrix_pd")
+    with pytest.raises(ValueError, match=r"this sigma is 1 \(L1\) from the product .* use mixture_gains"):
+        exact.behavioural(game, [np.eye(2), np.eye(2)], [[0.5, 0], [0, 0.5]])
+    # Both cooperate, or both defect: whoever defects for sure gains 5 - 3 in the first case [by hand].
+    assert exact.mixture_gains(game, [np.eye(2), np.eye(2)], np.eye(2) / 2).sum() == pytest.approx(2 * (0.5 * (10 - 5)))
+
+
+def test_chicken_s_traffic_light():
+    """No gain from deviating in the coarse correlated equilibrium of a game without common interest."""
+    game = tree("matrix_cd")
+    table = exact.payoff_table(game, [np.eye(2), np.eye(2)])
+    sigma = np.array([[0, 0.5], [0.5, 0]])
+    best = [table[0] @ sigma.sum(axis=0), sigma.sum(axis=1) @ table[1]]
+    gains = [max(row.max() - (paid * sigma).sum(), 0) for row, paid in zip(best, table, strict=True)]
+    np.testing.assert_allclose(exact.mixture_gains(game, [np.eye(2), np.eye(2)], sigma), gains)
+
+
+def test_the_sequence_form_gives_every_payoff():
+    game = tree("leduc_poker")
+    strategy = random_strategy(game, np.random.default_rng(0))
+    plans = [own_plans(game, player, part)[0] for player, part in enumerate(parts_of(game, strategy))]
+    paid = [plans[0] @ matrix @ plans[1] for matrix in exact.sequence_payoffs(game)]
+    np.testing.assert_allclose(paid, exact.expected_returns(game, strategy), atol=1e-12)
+
+
+def test_the_linear_program_is_for_two_players_whose_payoffs_cancel():
+    with pytest.raises(ValueError, match=r"payoffs cancel, or sum to a constant; here episodes pay both .* between 2"):
+        exact.zero_sum_equilibrium(tree("matrix_pd"))
+    with pytest.raises(ValueError, match="of two players, got a game of 3: use payoff_table"):
+        exact.zero_sum_equilibrium(tree("kuhn_poker(players=3)"))
+
+
+def test_policies_and_strategies():
+    game = make("openspiel:leduc_poker")
+    strategy = random_strategy(game.tree, np.random.default_rng(1))
+    profile = []
+    for player, part in enumerate(parts_of(game.tree, strategy)):
+        policy = exact.TabularPolicy.of(game, player, part[0])
+        np.testing.assert_allclose(exact.tabulate(game, policy, player), part[0], atol=1e-15)
+        uniform = exact.tabulate(game, Uniform.of(game.action_spaces[player]), player)
+        np.testing.assert_allclose(uniform, exact.uniform(game.tree)[game.tree.slots(player)], atol=1e-7)
+        profile.append(policy)
+    played = play(game, [profile], 20_000, 0, ["tabular"]).returns[0]
+    error = played.std(axis=0) / np.sqrt(len(played))
+    assert (abs(played.mean(axis=0) - exact.expected_returns(game.tree, strategy)) < 4 * error).all()
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker(players=3)", "matrix_pd", "goofspiel(num_cards=3)", "tiny_hanabi"])
+def test_strategies_go_to_openspiel_and_back(name):
+    game = make(f"openspiel:{name}")
+    strategy = random_strategy(game.tree, np.random.default_rng(2))
+    np.testing.assert_array_equal(from_openspiel(game, to_openspiel(game, strategy)), strategy)
+
+
+def test_python_policies_of_openspiel():
+    import pyspiel
+    from open_spiel.python.policy import TabularPolicy, UniformRandomPolicy
+
+    game, rules = make("openspiel:leduc_poker"), pyspiel.load_game("leduc_poker")
+    np.testing.assert_allclose(from_openspiel(game, UniformRandomPolicy(rules)), exact.uniform(game.tree))
+    theirs = TabularPolicy(rules)
+    theirs.action_probability_array[:] = np.where(theirs.legal_actions_mask, np.arange(1, 4), 0)
+    theirs.action_probability_array[:] /= theirs.action_probability_array.sum(axis=1, keepdims=True)
+    ours = from_openspiel(game, theirs)
+    assert exact.nash_conv(game.tree, ours) == pytest.approx(
+        pyspiel.nash_conv(rules, to_openspiel(game, ours)), abs=1e-9
+    )
+
+
+def wrong_shape(game):
+    return exact.uniform(game)[:-1]
+
+
+def sums_to_less(game):
+    return exact.uniform(game) * 0.9
+
+
+def negative(game):
+    strategy = exact.uniform(game)
+    strategy[:2] = 1.5, -0.5
+    return strategy
+
+
+def not_a_number(game):
+    return exact.uniform(game) * np.nan
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (wrong_shape, r"each of 24 legal actions of the 12 information states its probability, got shape \(23,\)"),
+        (sums_to_less, "sum to 0.9"),
+        (negative, "the smallest is -0.5"),
+        (not_a_number, "sum to nan"),
+    ],
+)
+@pytest.mark.parametrize("asked", [exact.expected_returns, exact.best_responses, exact.nash_conv, exact.reach])
+def test_what_is_no_strategy_is_refused(broken, said, asked):
+    game = tree("kuhn_poker")
+    with pytest.raises(ValueError, match=said):
+        asked(game, broken(game))
+
+
+class Remembers:
+    """A policy with memory."""
+
+    noise_size = 1
+
+    def start(self, lanes):
+        return np.zeros(lanes)
+
+    def probabilities(self, observation, legal):
+        return (legal[0] / legal[0].sum(axis=1, keepdims=True),)
+
+
+class Illegal(Remembers):
+    """Plays what is not allowed."""
+
+    def start(self, lanes):
+        return None
+
+    def probabilities(self, observation, legal):
+        return (np.ones(legal[0].shape) / legal[0].shape[1],)
+
+
+class Narrow(Illegal):
+    """Knows too few actions."""
+
+    def probabilities(self, observation, legal):
+        return (np.ones((len(observation), 2)) / 2,)
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (Remembers(), "policies without memory that tell their probabilities"),
+        (object(), "policies without memory that tell their probabilities"),
+        (Illegal(), "must be a distribution over the legal actions"),
+        (Narrow(), r"must be \(468, 3\), got \(468, 2\)"),
+    ],
+)
+def test_policies_that_cannot_be_tabulated_are_refused(policy, said):
+    with pytest.raises(ValueError, match=said):
+        exact.tabulate(make("openspiel:leduc_poker"), policy, 0)
+
+
+def test_populations_and_mixtures_that_do_not_fit_are_refused():
+    game = tree("kuhn_poker")
+    parts = populations(game, [2, 3], 0)
+    with pytest.raises(ValueError, match="a population for each of 2 players, got 1"):
+        exact.payoff_table(game, parts[:1])
+    with pytest.raises(ValueError, match=r"populations of \(2, 3\), got \(3, 2\)"):
+        exact.mixture_gains(game, parts, np.full((3, 2), 1 / 6))
+    with pytest.raises(ValueError, match="non-negative and sum to 1"):
+        exact.behavioural(game, parts, np.full((2, 3), 1 / 5))
+    with pytest.raises(ValueError, match="one part for each of 2 players, got 3"):
+        exact.profile(game, [parts[0][0]] * 3)
+    with pytest.raises(ValueError, match="one strategy a player"):
+        exact.profile(game, parts)
+    with pytest.raises(ValueError, match="weights must be a distribution over 2 strategies"):
+        exact.mixed(game, 0, parts[0], [0.5, 0.6])
+
+
+def test_a_tabular_policy_says_when_it_is_asked_of_another_game():
+    leduc, kuhn = make("openspiel:leduc_poker"), make("openspiel:kuhn_poker")
+    policy = exact.TabularPolicy.of(kuhn, 0, exact.uniform(kuhn.tree)[kuhn.tree.slots(0)])
+    with pytest.raises(ValueError, match="knows 6 information states of its game"):
+        exact.tabulate(leduc, policy, 0)
+    with pytest.raises(ValueError, match="player 1's part"):
+        exact.TabularPolicy.of(leduc, 1, np.ones(3))
+    hidden = make("openspiel:coordinated_mp")  # whose observations show nothing
+    part = exact.zero_sum_equilibrium(hidden.tree).strategy[hidden.tree.slots(0)]
+    np.testing.assert_allclose(exact.tabulate(hidden, exact.TabularPolicy.of(hidden, 0, part), 0), part)
+    with pytest.raises(ValueError, match=r"player 0 cannot tell .* from others by what it observes"):
+        exact.TabularPolicy.of(hidden, 0, np.eye(2)[::-1].ravel()[: len(part)])
