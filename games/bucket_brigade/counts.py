@@ -54,7 +54,7 @@ def bernoulli_nights(params: Params, N: int, H: int) -> Nights:
     states = [(standing, burning) for standing in range(H + 1) for burning in range(standing + 1)]
     answers = ((state, crews) for state, (_, burning) in enumerate(states) for crews in partitions(N, burning))
     listed = _listed(answers, len(states))
-    chances = {crews: put_out(crews, params.p_save) for _, crews in listed}
+    chances = {crews: put_out(crews, params.p_save) for crews in {crews for _, crews in listed}}
     choices = []
     for state, crews in listed:
         standing, burning = states[state]

@@ -151,7 +151,7 @@ class Plan:
 
     def _scores(self, night: int) -> np.ndarray:
         """[C] mean pay of every choice from this night to the end, but for `Pay.left`."""
-        ahead = (self._chances * self._ahead[night][self._aftermaths]).sum(axis=1)
+        ahead = np.einsum("ck,ck->c", self._chances, self._ahead[night][self._aftermaths])
         return self._pay.wages + self._pay.rescues * self._rescues_pay(night) + ahead
 
     def _rescues_pay(self, night: int) -> bool:
@@ -209,9 +209,9 @@ class Row(NamedTuple):
 
     @property
     def share(self) -> float | None:
-        """How much `spread` reaches of what is between rest and the optimum; None where that is nothing.
+        """How far `spread` goes from rest to the optimum; None where these are the same.
 
-        Of an upper bound it is the least that the share may be.
+        Beside an upper bound it is, where positive, the least that the share may be.
         """
         room = self.optimum - self.rest
         return (self.spread - self.rest) / room if room > 1e-9 * abs(self.optimum) else None
@@ -265,8 +265,8 @@ def main(
 ) -> int:
     """Print the most that teams can earn per episode, beside teams that rest and teams that spread over the fires.
 
-    The share is how far spreading goes from resting to the optimum; of an upper bound it is the least it may be.
-    The exit code is 2 for invalid arguments.
+    The share is how far spreading goes from resting to the optimum; beside an upper bound it is, where positive, the
+    least it may be. The exit code is 2 for invalid arguments.
 
     Args:
         scenario: Only this one; by default all, and the cells of the phase diagram.

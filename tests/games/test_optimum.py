@@ -140,6 +140,17 @@ def test_a_bound_is_no_less_than_the_best_of_all_joint_play(cell, differences):
 
 
 @pytest.mark.parametrize(
+    ("cell", "near"),
+    [({"suppression": 1.0, "beta": 1.0}, 1.05), ({"suppression": 0.25, "beta": 0.0}, 1.001)],
+    ids=["fires are left to spread", "fires take nights of work"],
+)
+def test_a_bound_of_continuous_fires_allows_what_teams_do_and_little_more(cell, near):
+    game = small(2, extinguish="continuous", rho=0.125, own_gain=8.0, team_gain=0.0, max_nights=4, **cell)
+    best = best_return(game)
+    assert best - 1e-9 <= team_optimum(game).value < near * best
+
+
+@pytest.mark.parametrize(
     ("why", "parameters"),
     [
         ("fires spread", {"scenario": "default_continuous"}),
