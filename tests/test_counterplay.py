@@ -32,6 +32,8 @@ WRONG = {
     "games": ["buket_brigade"],
     "conform": ["no.such.module:game"],
     "parity": ["--only", "nothing of that name"],
+    "optimum": ["--scenario", "rest_trp"],
+    "exact": ["kuhn_poker", "leduc_pokr"],
     "bench": ["--only", "nothing"],
     "psro": ["--scenario", "rest_trp"],
     "doctor": ["--option"],
@@ -288,3 +290,15 @@ def test_it_can_be_interrupted() -> None:
 def test_ages_have_a_unit_that_fits() -> None:
     now = time.time()
     assert [age(now - seconds) for seconds in (5, 600, 7300, 400_000)] == ["5 s", "10 min", "2 h", "5 d"]
+
+
+def test_exact_values_are_shown_beside_openspiel_s(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["exact", "kuhn_poker", "matrix_pd"]) == 0
+    kuhn, dilemma = [line.split() for line in capsys.readouterr().out.splitlines()[1:3]]
+    assert kuhn[:7] == ["kuhn_poker", "2", "55", "12", "+0.125000", "0.916667", "-0.055555555556"]
+    assert dilemma[:6] == ["matrix_pd", "2", "7", "2", "+4.000000", "3.000000"]
+
+
+def test_the_most_a_team_can_earn_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["optimum", "--scenario", "rest_trap", "--rules", "quiet"]) == 0
+    assert "5205.9" in capsys.readouterr().out

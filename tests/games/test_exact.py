@@ -74,7 +74,7 @@ def test_golden_values(case):
         assert value == pytest.approx(numbers(expected["value"]), **close)
         assert exact.nash_conv(game, strategy) == pytest.approx(0, abs=1e-9)
     for solver, iterations, nash_conv in expected.get("cfr_nash_conv", []):
-        if (case["id"], solver, iterations) != CHAOTIC:
+        if (case["id"], solver, iterations) not in CHAOTIC:
             assert after(solver, game, iterations) == pytest.approx(nash_conv, **close)
 
 
@@ -84,24 +84,26 @@ def after(solver, game, iterations):
     return exact.nash_conv(game, average)
 
 
-CHAOTIC = ("efg-leduc-value", "CFRSolver", 1000)
-"""Rounding grows from iteration to iteration: by then it decides the sixth digit."""
+CHAOTIC = [("efg-leduc-value", solver, 1000) for solver in SOLVERS]
+"""Rounding grows from iteration to iteration: by then it decides a digit that is compared."""
 
 
 @pytest.mark.slow
-def test_golden_value_after_a_thousand_iterations():
-    """It lies among the values of games whose payoffs are the same but for their last bit."""
-    (case,) = [case.values[0] for case in select("extensive_values", check="efg") if case.values[0]["id"] == CHAOTIC[0]]
-    (golden,) = [value for *row, value in case["expected"]["cfr_nash_conv"] if row == list(CHAOTIC[1:])]
-    game, generator = tree("leduc_poker"), np.random.default_rng(0)
+@pytest.mark.parametrize(("name", "solver", "iterations"), CHAOTIC)
+def test_golden_values_after_a_thousand_iterations(name, solver, iterations):
+    """They lie among the values of games whose payoffs are the same but for their last bit."""
+    (case,) = [case.values[0] for case in select("extensive_values", check="efg") if case.values[0]["id"] == name]
+    rows = {tuple(row): value for *row, value in case["expected"]["cfr_nash_conv"]}
+    game, generator = tree(case["input"]["game"]), np.random.default_rng(0)
     values = []
-    for _ in range(8):
+    for _ in range(10):
         rewards = game.nodes.rewards * (
             1 + np.finfo(float).eps * generator.choice([-1, 0, 1], game.nodes.rewards.shape)
         )
-        values.append(after(CHAOTIC[1], Tree(game.nodes._replace(rewards=rewards), game.information, game.keys), 1000))
+        rounded = Tree(game.nodes._replace(rewards=rewards), game.information, game.keys)
+        values.append(after(solver, rounded, iterations))
     assert np.ptp(values) > case["tolerance"]
-    assert min(values) - case["tolerance"] < golden < max(values) + case["tolerance"]
+    assert abs(rows[solver, iterations] - np.mean(values)) < 4 * np.std(values, ddof=1)
 
 
 @pytest.mark.parametrize("case", select("extensive_values", check="kuhn_nash"))
@@ -114,7 +116,7 @@ def test_kuhn_s_equilibria(case):
 
 def kuhn_equilibrium(alpha):
     """Probability of betting or calling, by card and what was done before [Kuhn 1950]."""
-    bets = {"0": alpha, "1": 0, "2": 3 * alpha, "0pb": 0, "1pb": alpha + 1 / 3, "2pb": 1}
+    bets = {"0": alpha, "1": 0, "2": min(3 * alpha, 1), "0pb": 0, "1pb": min(alpha + 1 / 3, 1), "2pb": 1}
     bets |= {"0p": 1 / 3, "1p": 0, "2p": 1, "0b": 0, "1b": 1 / 3, "2b": 1}
     game = tree("kuhn_poker")
     strategy = np.empty(game.num_slots)
@@ -387,7 +389,7 @@ def test_a_tabular_policy_says_when_it_is_asked_of_another_game():
     with pytest.raises(ValueError, match="player 1's part"):
         exact.TabularPolicy.of(leduc, 1, np.ones(3))
     hidden = make("openspiel:coordinated_mp")  # whose observations show nothing
-    part = exact.zero_sum_equilibrium(hidden.tree).strategy[hidden.tree.slots(0)]
-    np.testing.assert_allclose(exact.tabulate(hidden, exact.TabularPolicy.of(hidden, 0, part), 0), part)
-    with pytest.raises(ValueError, match=r"player 0 cannot tell .* from others by what it observes"):
-        exact.TabularPolicy.of(hidden, 0, np.eye(2)[::-1].ravel()[: len(part)])
+    part = np.array([1.0, 0.0, 1.0, 0.0])
+    np.testing.assert_allclose(exact.tabulate(hidden, exact.TabularPolicy.of(hidden, 1, part), 1), part)
+    with pytest.raises(ValueError, match=r"player 1 cannot tell '2[TB]' from others by what it observes"):
+        exact.TabularPolicy.of(hidden, 1, [1, 0, 0, 1])
