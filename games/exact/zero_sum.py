@@ -15,6 +15,8 @@ CANCEL_TOLERANCE = 1e-9
 
 
 class Equilibrium(NamedTuple):
+    """An equilibrium, and what it is worth."""
+
     value: float
     """What the first player earns."""
     strategy: np.ndarray  # [S]
