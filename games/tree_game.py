@@ -25,8 +25,8 @@ class Params(NamedTuple):
 
     first: Array  # [1, n + 1] int64 first child
     turn: Array  # [1, N, n] int64 1 + the information state in which a seat acts; 0 where it does not
-    rank: Array  # [1, I + 1, A] int64 place of an action among the legal ones; row 0 and illegal actions: 0
-    legal: Array  # [1, I + 1, A] bool; row 0 is all False
+    rank: Array  # [1, (I + 1) * A] int64 place of an action among the legal ones; of state 0 and illegal actions: 0
+    legal: Array  # [1, A, I + 1] bool; none in state 0
     rows: Array  # [1, R, D] float32
     views: Array  # [1, N, n] int64
     rewards: Array  # [1, n, N] float32
@@ -38,7 +38,6 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     node: Array  # [B] int64
-    rewards: Array  # [B, N] float32
 
 
 class TreeGame:
@@ -103,22 +102,19 @@ class TreeGame:
     @cached_property
     def _tables(self) -> Params:
         tree, nodes = self.tree, self.tree.nodes
-        rank = np.zeros((len(tree.keys) + 1, self.choices), np.int64)
+        rank = np.full((len(tree.keys) + 1, self.choices), -1, np.int64)
         rank[1:, : tree.num_actions] = tree.rank
-        legal = rank >= 0
-        legal[0] = False
         keep, alias = _alias_tables(tree)
-        outcomes = np.where(nodes.player == CHANCE, np.diff(nodes.first), 0)
         tables = (
             nodes.first.astype(np.int64),
             _turns(tree),
-            np.maximum(rank, 0),
-            legal,
+            np.maximum(rank, 0).ravel(),
+            (rank >= 0).T.copy(),
             self.sight.rows,
             self.sight.views.astype(np.int64),
             nodes.rewards.astype(np.float32),
             nodes.player == TERMINAL,
-            outcomes.astype(np.float32),
+            np.where(nodes.player == CHANCE, np.diff(nodes.first), 0).astype(np.float32),
             keep.astype(np.float32),
             alias,
         )
@@ -127,32 +123,28 @@ class TreeGame:
     def init(self, params: Params, noise: Array) -> State:
         xp = array_namespace(noise)
         root = xp.zeros_like(noise[:, 0], dtype=xp.int64)
-        node = self._after_chance(params, root, noise[:, 0])
-        return State(node, xp.zeros_like(params.rewards[0, :1][root]))
+        return State(self._after_chance(params, root, noise[:, 0]))
 
     def step(self, params: Params, state: State, actions: tuple[Array, ...], noise: Array) -> State:
         xp = array_namespace(state.node)
-        first, node = params.first[0], state.node
+        node = state.node
         for seat, action in enumerate(actions):
             turn = xp.take(params.turn[0, seat], state.node)
-            child = xp.take(first, node) + params.rank[0][turn, action]
+            child = xp.take(params.first[0], node) + xp.take(params.rank[0], turn * self.choices + action)
             node = xp.where(turn > 0, child, node)
-        if self.noise_sizes[1]:
-            node = self._after_chance(params, node, noise[:, 0])
-        return State(node, xp.take(params.rewards[0], node, axis=0))
+        return State(self._after_chance(params, node, noise[:, 0]) if self.noise_sizes[1] else node)
 
     def _after_chance(self, params: Params, node: Array, uniforms: Array) -> Array:
-        """Where chance leads to from the nodes at which it moves; the others stay."""
+        """Where chance leads to from the nodes at which it moves; the others stay: no chance, and their own alias."""
         xp = array_namespace(node)
         outcomes = xp.take(params.outcomes[0], node)
         place = uniforms * outcomes
         # Rounding may bring the largest uniform up to the number of outcomes.
         whole = xp.minimum(xp.floor(place), outcomes - 1)
         child = xp.take(params.first[0], node) + xp.astype(whole, xp.int64)
-        child = xp.where(outcomes > 0, child, xp.zeros_like(child))
+        child = xp.where(outcomes > 0, child, node)
         kept = place - whole < xp.take(params.keep[0], child)
-        drawn = xp.where(kept, child, xp.take(params.alias[0], child))
-        return xp.where(outcomes > 0, drawn, node)
+        return xp.where(kept, child, xp.take(params.alias[0], child))
 
     def observe(self, params: Params, state: State, seat: int) -> Array:
         xp = array_namespace(state.node)
@@ -160,14 +152,15 @@ class TreeGame:
 
     def legal(self, params: Params, state: State, seat: int) -> tuple[Array, ...]:
         xp = array_namespace(state.node)
-        return (xp.take(params.legal[0], xp.take(params.turn[0, seat], state.node), axis=0),)
+        # Column-major, as `Uniform` is fastest on: a choice's mask is contiguous.
+        return (xp.take(params.legal[0], xp.take(params.turn[0, seat], state.node), axis=1).T,)
 
     def acting(self, params: Params, state: State) -> Array:
         xp = array_namespace(state.node)
         return xp.take(params.turn[0], state.node, axis=1).T > 0
 
     def rewards(self, params: Params, state: State) -> Array:
-        return state.rewards
+        return array_namespace(state.node).take(params.rewards[0], state.node, axis=0)
 
     def terminated(self, params: Params, state: State) -> Array:
         return array_namespace(state.node).take(params.ended[0], state.node)
@@ -178,7 +171,7 @@ class TreeGame:
     def describe(self, params: Params, state: State, lane: int = 0) -> str:
         node, path = int(state.node[lane]), []
         pays = ", ".join(
-            f"{agent} {float(pay):+g}" for agent, pay in zip(self.agents, state.rewards[lane], strict=True)
+            f"{agent} {float(pay):+g}" for agent, pay in zip(self.agents, params.rewards[0, node], strict=True)
         )
         while node:
             above = int(self.tree.parents[node])
