@@ -88,7 +88,7 @@ class TreeGame:
     def action_spaces(self) -> tuple[Discrete, ...]:
         return (Discrete(self.choices),) * self.tree.players
 
-    @property
+    @cached_property
     def noise_sizes(self) -> tuple[int, int]:
         """One for a start, though it may not need it: noise tells the number of lanes. One a step if chance moves."""
         return 1, int((self.tree.nodes.player[1:] == CHANCE).any())
@@ -127,33 +127,31 @@ class TreeGame:
 
     def step(self, params: Params, state: State, actions: tuple[Array, ...], noise: Array) -> State:
         xp = array_namespace(state.node)
-        node = state.node
+        first, rank, node = params.first[0], params.rank[0], state.node
         for seat, action in enumerate(actions):
-            turn = xp.take(params.turn[0, seat], state.node)
-            child = xp.take(params.first[0], node) + xp.take(params.rank[0], turn * self.choices + action)
+            turn = params.turn[0, seat][state.node]
+            child = first[node] + rank[turn * self.choices + action]
             node = xp.where(turn > 0, child, node)
         return State(self._after_chance(params, node, noise[:, 0]) if self.noise_sizes[1] else node)
 
     def _after_chance(self, params: Params, node: Array, uniforms: Array) -> Array:
         """Where chance leads to from the nodes at which it moves; the others stay: no chance, and their own alias."""
         xp = array_namespace(node)
-        outcomes = xp.take(params.outcomes[0], node)
+        outcomes = params.outcomes[0][node]
         place = uniforms * outcomes
         # Rounding may bring the largest uniform up to the number of outcomes.
         whole = xp.minimum(xp.floor(place), outcomes - 1)
-        child = xp.take(params.first[0], node) + xp.astype(whole, xp.int64)
-        child = xp.where(outcomes > 0, child, node)
-        kept = place - whole < xp.take(params.keep[0], child)
-        return xp.where(kept, child, xp.take(params.alias[0], child))
+        child = xp.where(outcomes > 0, params.first[0][node] + xp.astype(whole, xp.int64), node)
+        return xp.where(place - whole < params.keep[0][child], child, params.alias[0][child])
 
     def observe(self, params: Params, state: State, seat: int) -> Array:
         xp = array_namespace(state.node)
-        return xp.take(params.rows[0], xp.take(params.views[0, seat], state.node), axis=0)
+        return xp.take(params.rows[0], params.views[0, seat][state.node], axis=0)
 
     def legal(self, params: Params, state: State, seat: int) -> tuple[Array, ...]:
         xp = array_namespace(state.node)
         # Column-major, as `Uniform` is fastest on: a choice's mask is contiguous.
-        return (xp.take(params.legal[0], xp.take(params.turn[0, seat], state.node), axis=1).T,)
+        return (xp.take(params.legal[0], params.turn[0, seat][state.node], axis=1).T,)
 
     def acting(self, params: Params, state: State) -> Array:
         xp = array_namespace(state.node)
@@ -163,7 +161,7 @@ class TreeGame:
         return array_namespace(state.node).take(params.rewards[0], state.node, axis=0)
 
     def terminated(self, params: Params, state: State) -> Array:
-        return array_namespace(state.node).take(params.ended[0], state.node)
+        return params.ended[0][state.node]
 
     def truncated(self, params: Params, state: State) -> Array:
         return state.node < 0  # nothing outside the rules ends these games
