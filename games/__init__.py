@@ -34,6 +34,8 @@ def make(name: str, **params: Any) -> Game:
     Raises ValueError for unknown names and parameters.
     """
     if name.startswith(OPENSPIEL):
+        if "game" in params or name == OPENSPIEL:
+            raise ValueError(f"name one game of OpenSpiel, as in 'openspiel:leduc_poker'; got {name!r} and {params}")
         name, params = "openspiel", params | {"game": name.removeprefix(OPENSPIEL)}
     if name not in GAMES:
         raise unknown("game", name, GAMES)

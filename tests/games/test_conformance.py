@@ -67,6 +67,7 @@ def test_turns_and_masks_keep_every_rule():
     for make in (aec, parallel):
         assert "continues" in check(make, 3, render_modes=["ansi"], skip=["processes"]).rules
     check_faces(aec, parallel)
+    check_faces(partial(AECFace, Unmasked(), "turns_v0"), partial(ParallelFace, Unmasked(), "turns_v0"))
     check_game(Turns(), put=tensor)
 
 
@@ -115,12 +116,14 @@ def test_faces_that_differ_are_told_apart():
     other = partial(games.parallel_env, "normal_form", payoffs=np.ones((2, 2, 2)))
     with pytest.raises(ConformanceError, match=r"'faces' is broken \(agent player_0, episode 0, step 1\): rewards"):
         check_faces(partial(games.env, "normal_form"), other)
-    with pytest.raises(ConformanceError, match=r"must ask player_0, .* it asks \['player_1'\]"):
+    with pytest.raises(ConformanceError, match=r"agent player_0, .* infos must be the same"):
         check_faces(partial(AECFace, Swapped(), "turns_v0"), partial(ParallelFace, Unmasked(), "turns_v0"))
+    with pytest.raises(ConformanceError, match=r"must ask player_0, .* it asks \['player_1'\]"):
+        check_faces(partial(AsksBackwards, Turns(), "turns_v0"), partial(ParallelFace, Turns(), "turns_v0"))
 
 
 class Unmasked(Turns):
-    """Nothing tells the Parallel face's players whose turn it is."""
+    """Nothing but whose turn it is tells what is legal."""
 
     def legal(self, params, state, seat):
         return None
@@ -129,6 +132,12 @@ class Unmasked(Turns):
 class Swapped(Unmasked):
     def acting(self, params, state):
         return ~super().acting(params, state)
+
+
+class AsksBackwards(AECFace):
+    def _next_step(self):
+        super()._next_step()
+        self.agent_selection = self.possible_agents[1 - self.possible_agents.index(self.agent_selection)]
 
 
 def test_an_error_tells_rule_agent_episode_and_step():

@@ -283,7 +283,11 @@ def test_turns_and_masks():
         aec.step(1)
     parallel = ParallelFace(Turns(), "turns_v0")
     _, infos = parallel.reset(seed=0)
-    assert [info["action_mask"].tolist() for info in infos.values()] == [[1, 0], [0, 0]]
+    assert [info["action_mask"].tolist() for info in infos.values()] == [[1, 0], [1, 0]]  # player_1 may wait
+    with pytest.raises(ValueError, match="player_1 must wait for its turn, by choice 0; got 1"):
+        parallel.step({"player_0": 0, "player_1": 1})
+    _, _, _, _, infos = parallel.step({"player_0": 0, "player_1": 0})
+    assert [info["action_mask"].tolist() for info in infos.values()] == [[1, 0], [1, 1]]
 
 
 def test_masks_have_one_array_a_factor():
