@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
+from math import log, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,9 @@ SIMULTANEOUS = -2
 MAX_NODES = 2_000_000
 """Of a game tree: tic_tac_toe has 549,946, leduc_poker(players=3) 1,831,571."""
 
+WALKS = 64
+"""At random, to see whether a tree is much too large."""
+
 STEPPED = "such games can be stepped in OpenSpiel itself, which games.openspiel does not do yet"
 
 
@@ -41,7 +45,7 @@ def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_node
 
     >>> game = openspiel("kuhn_poker(players=3)")
     >>> game.tree.num_nodes, len(game.tree.keys), game.observation_spaces[0].shape
-    (617, 48, (17,))
+    (601, 48, (17,))
     """
     if not isinstance(max_nodes, int) or max_nodes < 1:
         raise ValueError(f"max_nodes must be a whole number, at least 1, got {max_nodes!r}")
@@ -87,7 +91,7 @@ def load(game: str) -> Any:
             raise unknown(f"parameter of OpenSpiel's {names[0]}", parameter, parameters)
     try:
         return pyspiel.load_game(game)
-    except pyspiel.SpielError as error:
+    except Exception as error:  # C++ raises several kinds
         raise ValueError(f"OpenSpiel cannot make {game!r}: {error}") from None
 
 
@@ -168,7 +172,7 @@ def _told_by(rules: Any) -> Iterator[None]:
     """What OpenSpiel raises meanwhile is a ValueError."""
     try:
         yield
-    except RuntimeError as error:  # what pyspiel.SpielError is
+    except (RuntimeError, LookupError) as error:  # a pyspiel.SpielError is a RuntimeError
         raise ValueError(f"OpenSpiel fails in {rules}: {error}") from error
 
 
@@ -177,7 +181,11 @@ def compiled(rules: Any, max_nodes: int) -> Tree:
     kind = rules.get_type()
     named = kind.provides_information_state_string
     all_seen = kind.information == kind.Information.PERFECT_INFORMATION
-    if kind.chance_mode == kind.ChanceMode.SAMPLED_STOCHASTIC or kind.dynamics == kind.Dynamics.MEAN_FIELD:
+    if kind.dynamics == kind.Dynamics.MEAN_FIELD:
+        raise ValueError(
+            f"{rules} cannot be compiled, for it is a mean-field game: choose one of finitely many players"
+        )
+    if kind.chance_mode == kind.ChanceMode.SAMPLED_STOCHASTIC:
         raise ValueError(f"{rules} cannot be compiled, for its chance moves cannot be enumerated: {STEPPED}")
     if not named and not all_seen:
         raise ValueError(f"{rules} cannot be compiled, for it does not name its information states: {STEPPED}")
@@ -238,27 +246,30 @@ def sight(rules: Any, seen: str) -> Sight:
 
 
 def _check_size(rules: Any, max_nodes: int) -> None:
-    """Refuse at once what is far too large, by random walks from the root [Knuth 1975].
+    """Refuse at once what is too large, by random walks from the root.
 
-    Of a tree with n ends, a walk multiplies up more than 1000 n choices on its way with a probability below 1/1000.
+    What a walk multiplies up of its numbers of choices is the number of ends on average [Knuth 1975]. So the product of
+    several, each divided by `max_nodes`, is 1 at most on average where there are no more, and hardly ever exceeds 1e12.
     """
-    generator = np.random.default_rng(0)
+    generator, evidence = np.random.default_rng(0), 0.0
+    for _ in range(WALKS):
+        evidence += log(_choices(rules, generator, 1000.0 * max_nodes) / max_nodes)
+        if evidence > log(1e12):
+            raise _too_large(rules, max_nodes)
 
-    def choices() -> float:
-        state, number = rules.new_initial_state(), 1.0
-        while not state.is_terminal() and number <= 1000.0 * max_nodes:
-            if state.is_simultaneous_node():
-                legal = [state.legal_actions(seat) for seat in range(rules.num_players())]
-                number *= float(np.prod([len(actions) for actions in legal]))
-                state.apply_actions([int(generator.choice(actions)) for actions in legal])
-            else:
-                actions = state.legal_actions()
-                number *= len(actions)
-                state.apply_action(int(generator.choice(actions)))
-        return number
 
-    if all(choices() > 1000.0 * max_nodes for _ in range(4)):
-        raise _too_large(rules, max_nodes)
+def _choices(rules: Any, generator: np.random.Generator, enough: float) -> float:
+    """Product of the numbers of choices along a random walk, which ends where it is `enough`."""
+    state, number = rules.new_initial_state(), 1.0
+    while not state.is_terminal() and number < enough:
+        seats = range(rules.num_players()) if state.is_simultaneous_node() else [state.current_player()]
+        legal = [state.legal_actions(seat) for seat in seats]
+        if not all(legal):
+            raise ValueError(f"{rules} cannot be played: there is no legal action in its state {state}")
+        number *= prod(map(len, legal))
+        chosen = [int(generator.choice(actions)) for actions in legal]
+        state.apply_actions(chosen) if state.is_simultaneous_node() else state.apply_action(*chosen)
+    return number
 
 
 def _too_large(rules: Any, max_nodes: int) -> ValueError:

@@ -104,7 +104,7 @@ class TreeGame:
         tree, nodes = self.tree, self.tree.nodes
         rank = np.full((len(tree.keys) + 1, self.choices), -1, np.int64)
         rank[1:, : tree.num_actions] = tree.rank
-        keep, alias = _alias_tables(tree)
+        keep, alias = alias_tables(tree)
         tables = (
             nodes.first.astype(np.int64),
             _turns(tree),
@@ -192,11 +192,14 @@ def _turns(tree: Tree) -> np.ndarray:
     return turn
 
 
-def _alias_tables(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
+def alias_tables(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
     """[n] shares kept and [n] siblings otherwise taken of the children of chance nodes [Walker 1977; Vose 1991]."""
-    nodes = tree.nodes
+    nodes, parents = tree.nodes, tree.parents
     keep, alias = np.ones(tree.num_nodes), np.arange(tree.num_nodes)
-    for node in np.flatnonzero(nodes.player == CHANCE):
+    drawn = np.flatnonzero(nodes.player[parents[1:]] == CHANCE) + 1
+    number = np.diff(nodes.first)[parents[drawn]]
+    uneven = abs(nodes.chance[drawn] * number - 1) > 1e-12
+    for node in np.unique(parents[drawn[uneven]]):  # most chance is even, and keeps everything
         children = range(nodes.first[node], nodes.first[node + 1])
         shares = dict(zip(children, (nodes.chance[children] * len(children)).tolist(), strict=True))
         small = [child for child, share in shares.items() if share < 1]

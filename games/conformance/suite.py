@@ -143,7 +143,9 @@ def _main_run(case: Case, skipped: frozenset[str]) -> tuple[bool, dict[str, Conf
 def check_faces(aec_fn: EnvFn, parallel_fn: EnvFn, episodes: int = 5, seed: int = 0, max_steps: int = 500) -> None:
     """Both faces of one game play the same episodes, moment by moment; an AEC face asks only who has a legal action.
 
-    Whoever has none there has none or a single one, to wait, in the Parallel face. Raises ConformanceError of the rule `faces`, with agent, episode and step (of the Parallel face).
+    Whoever has none there has none or a single one, to wait, in the Parallel face.
+
+    Raises ConformanceError of the rule `faces`, with agent, episode and step (of the Parallel face).
     """
     with global_random(0):
         parallel, aec = Driver(parallel_fn()), Driver(aec_fn())

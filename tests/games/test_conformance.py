@@ -19,9 +19,11 @@ from games.conformance.suite import verdicts
 from games.envs import AECFace, ParallelFace
 from tests.games.broken_envs import BROKEN, PaysNaN, Raises, SeesDoubles, Sound, SoundAEC, TakesAnyNumber
 from tests.games.broken_games import BROKEN_GAMES, BROKEN_LANES
+from tests.games.spiel import CONFORMING
 from tests.games.turns import Turns
 
 FACES = {"parallel": games.parallel_env, "aec": games.env}
+GAMES = (*games.GAMES, *CONFORMING)
 MODES = ("ansi", "rgb_array")
 
 
@@ -35,7 +37,7 @@ def pictures(env) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("face", FACES)
-@pytest.mark.parametrize("name", games.GAMES)
+@pytest.mark.parametrize("name", GAMES)
 def test_every_face_of_every_game_keeps_every_rule(name, face):
     make = partial(FACES[face], name)
     report = check(make, render_modes=pictures(make()))
@@ -46,18 +48,18 @@ def test_every_face_of_every_game_keeps_every_rule(name, face):
 
 
 @pytest.mark.parametrize("face", FACES)
-@pytest.mark.parametrize("name", games.GAMES)
+@pytest.mark.parametrize("name", GAMES)
 def test_faces_that_are_cut_short_keep_every_rule(name, face):
     check(partial(FACES[face], name, max_cycles=2), 3, skip=["processes"])
 
 
-@pytest.mark.parametrize("name", games.GAMES)
+@pytest.mark.parametrize("name", GAMES)
 def test_both_faces_of_every_game_play_the_same_episodes(name):
     check_faces(partial(games.env, name), partial(games.parallel_env, name))
     check_faces(partial(games.env, name, max_cycles=2), partial(games.parallel_env, name, max_cycles=2))
 
 
-@pytest.mark.parametrize("name", games.GAMES)
+@pytest.mark.parametrize("name", GAMES)
 def test_every_kernel_and_its_lanes_keep_every_rule(name):
     assert check_game(games.make(name), put=tensor).rules == tuple(GAME_RULES)
 

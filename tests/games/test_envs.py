@@ -18,6 +18,7 @@ from pettingzoo.utils import BaseParallelWrapper, BaseWrapper
 import games
 from games.bucket_brigade import BucketBrigade
 from games.envs import AECFace, ParallelFace
+from tests.games.spiel import CONFORMING
 from tests.games.turns import Turns
 
 EXPECTED = {
@@ -28,6 +29,10 @@ EXPECTED = {
     "Observation|Agents have different observation space sizes": (
         lambda env: "turns" in str(env),
         "its seats are unlike on purpose, one sees a single number, and in its first round nothing has happened",
+    ),
+    "Observation.* all zeros|State.* all zeros|.* is a single number": (
+        lambda env: "matrix_pd" in str(env),
+        "players of OpenSpiel's matrix games see one number: whether it is over",
     ),
 }
 """Warnings that PettingZoo's tests may give: when, and why that is right."""
@@ -82,6 +87,7 @@ class LegalAEC(BaseWrapper):
 
 
 FACES = {name: (partial(made, "aec", name), partial(made, "parallel", name)) for name in games.GAMES}
+FACES |= {name: (partial(games.env, name), partial(games.parallel_env, name)) for name in CONFORMING}
 FACES["a game with turns and masks"] = (
     partial(AECFace, Turns(), "turns_v0"),
     partial(ParallelFace, Turns(), "turns_v0"),
