@@ -1,4 +1,4 @@
-"""The games there are: `counterplay games`, and one of them: `counterplay games bucket_brigade`."""
+"""The games there are: `counterplay games`, and one of them: `counterplay games openspiel:leduc_poker`."""
 
 import argparse
 import inspect
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     screen = Screen()
     if options.name is None:
-        rows = [_row(name, make(name)) for name in GAMES]
+        rows = [_row(name) for name in GAMES]
         screen.print(bare_table(("game", "players", "actions", "observations", "what it is"), rows))
         screen.print(f"{invocation()} games NAME shows a game's parameters, spaces and a start state")
         return 0
@@ -33,7 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _row(name: str, game: Game) -> tuple[str, ...]:
+def _row(name: str) -> tuple[str, ...]:
+    try:
+        game = make(name)
+    except ValueError as error:  # what it needs is not installed
+        return (name, "", "", "", str(error))
     observed = " ".join(dict.fromkeys(str(space.shape[0]) for space in game.observation_spaces))
     return (name, str(len(game.agents)), _spaces(game), f"{observed} features", _documented(name)[0])
 
@@ -44,13 +48,15 @@ def _spaces(game: Game) -> str:
 
 
 def _documented(name: str) -> list[str]:
-    return (inspect.getdoc(GAMES[name]) or "").splitlines()
+    """The documentation of a registered game, without its examples."""
+    return (inspect.getdoc(GAMES[name]) or "").partition("\n\n>>>")[0].splitlines()
 
 
 def _described(name: str, game: Game, seed: int) -> Iterator[RenderableType]:
-    yield "\n".join(_documented(name))
+    registered, _, variant = name.partition(":")
+    yield "\n".join(_documented(registered))
     yield ""
-    parameters = inspect.signature(GAMES[name]).parameters.values()
+    parameters = inspect.signature(GAMES[registered]).parameters.values()
     rows = [
         (entry.name, shorten(repr(entry.default), 60), inspect.formatannotation(entry.annotation))
         for entry in parameters
@@ -63,7 +69,8 @@ def _described(name: str, game: Game, seed: int) -> Iterator[RenderableType]:
     yield f"a start (seed {seed}):"
     yield start(game, seed)
     yield ""
-    yield f'games.make("{name}"), or pettingzoo.make("parallel", "{env_id(name)}")'
+    chosen = f', game="{variant}"' if variant else ""
+    yield f'games.make("{name}"), or pettingzoo.make("parallel", "{env_id(registered)}"{chosen})'
 
 
 def start(game: Game, seed: int) -> str:

@@ -10,7 +10,7 @@ from games.bucket_brigade import BucketBrigade
 from games.envs import AECFace, ParallelFace
 from games.game import Game
 from games.normal_form import NormalForm, battle_of_the_sexes, blotto, matching_pennies, rock_paper_scissors
-from games.openspiel import openspiel
+from games.openspiel import openspiel as openspiel_game  # `games.openspiel` stays the module
 from games.spelling import unknown
 
 GAMES: dict[str, Callable[..., Game]] = {
@@ -19,7 +19,7 @@ GAMES: dict[str, Callable[..., Game]] = {
     "bucket_brigade": BucketBrigade,
     "matching_pennies": matching_pennies,
     "normal_form": NormalForm,
-    "openspiel": openspiel,
+    "openspiel": openspiel_game,
     "rock_paper_scissors": rock_paper_scissors,
 }
 """Every game by name; a factory's parameters are the game's."""
@@ -34,6 +34,8 @@ def make(name: str, **params: Any) -> Game:
     Raises ValueError for unknown names and parameters.
     """
     if name.startswith(OPENSPIEL):
+        if "game" in params or name == OPENSPIEL:
+            raise ValueError(f"name one game of OpenSpiel, as in 'openspiel:leduc_poker'; got {name!r} and {params}")
         name, params = "openspiel", params | {"game": name.removeprefix(OPENSPIEL)}
     if name not in GAMES:
         raise unknown("game", name, GAMES)

@@ -7,7 +7,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Discrete
 from pettingzoo import AECEnv, ParallelEnv
 
-from games.game import Game, Pictured
+from games.game import Game, Pictured, factors
 from games.window import Window
 
 RENDER_FPS = 2
@@ -72,6 +72,7 @@ class Episode:
         capped = self.max_cycles is not None and self.cycles >= self.max_cycles
         self.truncated = bool(game.truncated(params, state)[0]) or (capped and not self.terminated)
         self.over = self.terminated or self.truncated
+        self._acting = game.acting(params, state)[0]
         self._seen = [game.observe(params, state, seat)[0] for seat in range(len(self.agents))]
         if self.render_mode == "human":
             self._show()
@@ -84,33 +85,42 @@ class Episode:
 
     def acting(self) -> list[str]:
         """Who moves next, in seat order."""
-        mask = self.game.acting(self.params, self.state)[0]
-        return [agent for agent, acts in zip(self.agents, mask, strict=True) if acts]
+        return [agent for agent, acts in zip(self.agents, self._acting, strict=True) if acts]
 
     def observations(self) -> dict[str, np.ndarray]:
         """Copies: writing into one changes nothing that is shown later."""
         return {agent: seen.copy() for agent, seen in zip(self.agents, self._seen, strict=True)}
 
-    def infos(self) -> dict[str, dict]:
-        return {agent: self._info(seat) for seat, agent in enumerate(self.agents)}
+    def infos(self, wait: bool = False) -> dict[str, dict]:
+        """The `action_mask` that the action space's `sample` takes, where some actions are illegal.
 
-    def _info(self, seat: int) -> dict:
-        """The `action_mask` that the action space's `sample` takes, where some actions are illegal."""
-        legal = self.game.legal(self.params, self.state, seat)
-        if legal is None:
-            return {}
-        masks = tuple(np.asarray(mask[0], np.int8) for mask in legal)
-        return {"action_mask": masks[0] if isinstance(self.game.action_spaces[seat], Discrete) else masks}
+        Whoever does not act has no legal action, or with `wait` the first one alone.
+        """
+        return {agent: self._info(seat, wait) for seat, agent in enumerate(self.agents)}
+
+    def _info(self, seat: int, wait: bool) -> dict:
+        space = self.game.action_spaces[seat]
+        if self._acting[seat]:
+            legal = self.game.legal(self.params, self.state, seat)
+            if legal is None:
+                return {}
+            masks = tuple(np.asarray(mask[0], np.int8) for mask in legal)
+        else:
+            masks = tuple((np.arange(n) < wait).astype(np.int8) for n in factors(space))
+        return {"action_mask": masks[0] if isinstance(space, Discrete) else masks}
 
     def check(self, agent: str, action: Any) -> None:
-        """Raises ValueError for an action outside the agent's space, or masked out while it acts."""
+        """Raises ValueError for an action outside the agent's space, or masked out; who does not act waits by 0."""
         if not self.action_spaces[agent].contains(action):
             raise ValueError(f"{agent} must act within {self.action_spaces[agent]}, got {action!r}")
-        masks = self.game.legal(self.params, self.state, self.agents.index(agent))
-        if masks is None:
+        seat = self.agents.index(agent)
+        if not self._acting[seat]:
+            if np.any(action):
+                raise ValueError(f"{agent} must wait for its turn, by choice 0; got {action!r}")
             return
-        for mask, choice in zip(masks, np.atleast_1d(action), strict=True):
-            if mask[0].any() and not mask[0][choice]:
+        masks = self.game.legal(self.params, self.state, seat)
+        for mask, choice in zip(masks or (), np.atleast_1d(action), strict=masks is not None):
+            if not mask[0][choice]:
                 raise ValueError(f"{agent} must choose one of {np.flatnonzero(mask[0]).tolist()} now, got {action!r}")
 
     def check_started(self) -> None:
@@ -145,7 +155,11 @@ class Episode:
 
 
 class ParallelFace(ParallelEnv):
-    """A Game as a PettingZoo Parallel environment; agents whose turn it is not are ignored, whatever they do."""
+    """A Game as a PettingZoo Parallel environment.
+
+    Agents whose turn it is not are asked all the same: their action masks leave them choice 0 alone, which is to wait
+    and changes nothing.
+    """
 
     def __init__(self, game: Game, name: str, render_mode: str | None = None, max_cycles: int | None = None):
         self.episode = Episode(game, name, render_mode, max_cycles)
@@ -163,7 +177,7 @@ class ParallelFace(ParallelEnv):
     def reset(self, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
         self.episode.begin(seed)
         self.agents = list(self.possible_agents)
-        return self.episode.observations(), self.episode.infos()
+        return self.episode.observations(), self.episode.infos(wait=True)
 
     def step(self, actions: dict[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
         episode = self.episode
@@ -178,7 +192,7 @@ class ParallelFace(ParallelEnv):
         terminations, truncations = (dict.fromkeys(self.agents, end) for end in (episode.terminated, episode.truncated))
         if episode.over:
             self.agents = []
-        return episode.observations(), dict(episode.rewards), terminations, truncations, episode.infos()
+        return episode.observations(), dict(episode.rewards), terminations, truncations, episode.infos(wait=True)
 
     def state(self) -> np.ndarray:
         """All agents' observations, one after the other."""
@@ -197,7 +211,7 @@ class AECFace(AECEnv):
     """A Game as a PettingZoo AEC environment.
 
     Whoever is acting is asked in seat order, seeing the same state; the step is played when the last one has answered,
-    and pays everyone then.
+    and pays everyone then. Action masks of the others leave no choice.
     """
 
     def __init__(self, game: Game, name: str, render_mode: str | None = None, max_cycles: int | None = None):

@@ -3,10 +3,13 @@
 Needs the extra `openspiel`: pip install 'counterplay[openspiel]'.
 """
 
+import re
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
+from math import log, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +27,9 @@ SIMULTANEOUS = -2
 MAX_NODES = 2_000_000
 """Of a game tree: tic_tac_toe has 549,946, leduc_poker(players=3) 1,831,571."""
 
+WALKS = 64
+"""At random, to see whether a tree is much too large."""
+
 STEPPED = "such games can be stepped in OpenSpiel itself, which games.openspiel does not do yet"
 
 
@@ -34,15 +40,15 @@ def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_node
     "information_state" or "observation"). All sizes of a game are compiled by walking its whole tree once, which is
     kept in a cache folder by game string and OpenSpiel version (`games.tree_files`).
 
-    Raises ValueError for an unknown game or parameter, chance that cannot be enumerated, players who forget, tensors
-    that the game does not provide, or more than `max_nodes` nodes.
+    Raises ValueError where OpenSpiel is not installed, for an unknown game or parameter, chance that cannot be
+    enumerated, players who forget, tensors that the game does not provide, or more than `max_nodes` nodes.
 
     >>> game = openspiel("kuhn_poker(players=3)")
     >>> game.tree.num_nodes, len(game.tree.keys), game.observation_spaces[0].shape
-    (617, 48, (17,))
+    (601, 48, (17,))
     """
-    if max_nodes < 1:
-        raise ValueError(f"max_nodes must be at least 1, got {max_nodes}")
+    if not isinstance(max_nodes, int) or max_nodes < 1:
+        raise ValueError(f"max_nodes must be a whole number, at least 1, got {max_nodes!r}")
     rules = load(game)
     seen = _tensors(rules, observation)
     name = str(rules)
@@ -57,27 +63,35 @@ def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_node
 
 def _seen(game: str, seen: str, origin: str) -> Sight:
     """What the seats see, from the cache or by another walk: exact values can do without it."""
-    return cached_sight(origin, lambda: sight(load(game), seen))
+
+    def walked() -> Sight:
+        rules = load(game)
+        with _told_by(rules):
+            return sight(rules, seen)
+
+    return cached_sight(origin, walked)
 
 
 def load(game: str) -> Any:
     """The `pyspiel.Game` of a game string. Raises ValueError, with near matches, for one that OpenSpiel lacks."""
     try:
         import pyspiel
-    except ImportError as error:
-        raise ValueError(f"OpenSpiel's games need its package ({error}): pip install open_spiel") from None
-    if game.count("(") != game.count(")"):
-        raise ValueError(f"game strings are as in 'leduc_poker(players=3)', with equally many ( and ); got {game!r}")
-    name = game.partition("(")[0]
+    except ImportError:
+        raise ValueError("OpenSpiel's games need its package: pip install 'counterplay[openspiel]'") from None
+    if not isinstance(game, str) or not re.fullmatch(r"\w+(\(.*\))?", game) or game.count("(") != game.count(")"):
+        raise ValueError(f"an OpenSpiel game is given by a string such as 'leduc_poker(players=3)', got {game!r}")
     known = {entry.short_name: entry.parameter_specification for entry in pyspiel.registered_games()}
-    if name not in known:
-        raise unknown("OpenSpiel game", name, known)
+    names = re.findall(r"^\w+|\w+(?=\()", game)  # with those of games that are parameters of others
+    for name in names:
+        if name not in known:
+            raise unknown("OpenSpiel game", name, known)
+    parameters = {parameter for name in names for parameter in known[name]}
+    for parameter in re.findall(r"[(,](\w+)=", game):
+        if parameter not in parameters:
+            raise unknown(f"parameter of OpenSpiel's {names[0]}", parameter, parameters)
     try:
-        for parameter in pyspiel.game_parameters_from_string(game):
-            if parameter not in known[name] and parameter != "name":
-                raise unknown(f"parameter of OpenSpiel's {name}", parameter, known[name])
         return pyspiel.load_game(game)
-    except pyspiel.SpielError as error:
+    except Exception as error:  # C++ raises several kinds
         raise ValueError(f"OpenSpiel cannot make {game!r}: {error}") from None
 
 
@@ -153,17 +167,36 @@ def _outcomes(state: Any, chance: float = 1.0) -> Iterator[tuple[float, Any]]:
                 yield chance * probability, child
 
 
+@contextmanager
+def _told_by(rules: Any) -> Iterator[None]:
+    """What OpenSpiel raises meanwhile is a ValueError."""
+    try:
+        yield
+    except (RuntimeError, LookupError) as error:  # a pyspiel.SpielError is a RuntimeError
+        raise ValueError(f"OpenSpiel fails in {rules}: {error}") from error
+
+
 def compiled(rules: Any, max_nodes: int) -> Tree:
     """The tree of a game. Raises ValueError where that cannot be, or has more than `max_nodes` nodes."""
     kind = rules.get_type()
     named = kind.provides_information_state_string
     all_seen = kind.information == kind.Information.PERFECT_INFORMATION
-    if kind.chance_mode == kind.ChanceMode.SAMPLED_STOCHASTIC or kind.dynamics == kind.Dynamics.MEAN_FIELD:
+    if kind.dynamics == kind.Dynamics.MEAN_FIELD:
+        raise ValueError(
+            f"{rules} cannot be compiled, for it is a mean-field game: choose one of finitely many players"
+        )
+    if kind.chance_mode == kind.ChanceMode.SAMPLED_STOCHASTIC:
         raise ValueError(f"{rules} cannot be compiled, for its chance moves cannot be enumerated: {STEPPED}")
     if not named and not all_seen:
         raise ValueError(f"{rules} cannot be compiled, for it does not name its information states: {STEPPED}")
-    _check_size(rules, max_nodes)
+    with _told_by(rules):
+        _check_size(rules, max_nodes)
+        return _built(rules, max_nodes, named).tree(remember=all_seen)
+
+
+def _built(rules: Any, max_nodes: int, named: bool) -> Builder:
     builder, nobody = Builder(rules.num_players()), np.zeros(rules.num_players())
+    kind = rules.get_type()
     on_the_way = kind.reward_model == kind.RewardModel.REWARDS
     paid: list[np.ndarray] = []  # by depth, on the path to this node: returns so far
     for at in walk(rules):
@@ -173,12 +206,13 @@ def compiled(rules: Any, max_nodes: int) -> Tree:
             key = at.state.information_state_string(at.player) if named else at.state.history_str()
             builder.inform(node, key, at.legal)
         if on_the_way or at.player == TERMINAL:
-            returns = paid[at.depth - 1] if at.moves or at.player == CHANCE else np.array(at.state.returns())
-            builder.pay(node, returns - (paid[at.depth - 1] if on_the_way and at.depth else nobody))
+            before = paid[at.depth - 1] if on_the_way and at.depth else nobody
+            returns = before if at.moves or at.player == CHANCE else np.array(at.state.returns())
+            builder.pay(node, returns - before)
             paid[at.depth :] = [returns]
         if len(builder) > max_nodes:
             raise _too_large(rules, max_nodes)
-    return builder.tree(remember=all_seen)
+    return builder
 
 
 def sight(rules: Any, seen: str) -> Sight:
@@ -212,27 +246,30 @@ def sight(rules: Any, seen: str) -> Sight:
 
 
 def _check_size(rules: Any, max_nodes: int) -> None:
-    """Refuse at once what is far too large, by random walks from the root [Knuth 1975].
+    """Refuse at once what is too large, by random walks from the root.
 
-    Of a tree with n ends, a walk multiplies up more than 1000 n choices on its way with a probability below 1/1000.
+    What a walk multiplies up of its numbers of choices is the number of ends on average [Knuth 1975]. So the product of
+    several, each divided by `max_nodes`, is 1 at most on average where there are no more, and hardly ever exceeds 1e12.
     """
-    generator = np.random.default_rng(0)
+    generator, evidence = np.random.default_rng(0), 0.0
+    for _ in range(WALKS):
+        evidence += log(_choices(rules, generator, 1000.0 * max_nodes) / max_nodes)
+        if evidence > log(1e12):
+            raise _too_large(rules, max_nodes)
 
-    def choices() -> float:
-        state, number = rules.new_initial_state(), 1.0
-        while not state.is_terminal() and number <= 1000.0 * max_nodes:
-            if state.is_simultaneous_node():
-                legal = [state.legal_actions(seat) for seat in range(rules.num_players())]
-                number *= float(np.prod([len(actions) for actions in legal]))
-                state.apply_actions([int(generator.choice(actions)) for actions in legal])
-            else:
-                actions = state.legal_actions()
-                number *= len(actions)
-                state.apply_action(int(generator.choice(actions)))
-        return number
 
-    if all(choices() > 1000.0 * max_nodes for _ in range(4)):
-        raise _too_large(rules, max_nodes)
+def _choices(rules: Any, generator: np.random.Generator, enough: float) -> float:
+    """Product of the numbers of choices along a random walk, which ends where it is `enough`."""
+    state, number = rules.new_initial_state(), 1.0
+    while not state.is_terminal() and number < enough:
+        seats = range(rules.num_players()) if state.is_simultaneous_node() else [state.current_player()]
+        legal = [state.legal_actions(seat) for seat in seats]
+        if not all(legal):
+            raise ValueError(f"{rules} cannot be played: there is no legal action in its state {state}")
+        number *= prod(map(len, legal))
+        chosen = [int(generator.choice(actions)) for actions in legal]
+        state.apply_actions(chosen) if state.is_simultaneous_node() else state.apply_action(*chosen)
+    return number
 
 
 def _too_large(rules: Any, max_nodes: int) -> ValueError:

@@ -31,13 +31,9 @@ class Uniform:
     def act(self, observation: Array, legal: Legal, memory: None, noise: Array) -> tuple[Array, None]:
         xp = array_namespace(noise)
         if legal is None:
-            # The largest uniform times n may round up to n.
-            columns = [
-                xp.clip(xp.astype(noise[:, factor] * n, xp.int64), max=n - 1) for factor, n in enumerate(self.choices)
-            ]
+            columns = [draw_any(n, noise[:, factor]) for factor, n in enumerate(self.choices)]
         else:
-            rows = self.probabilities(observation, legal)
-            columns = [draw(row, noise[:, factor]) for factor, row in enumerate(rows)]
+            columns = [draw_legal(mask, noise[:, factor]) for factor, mask in enumerate(legal)]
         return (columns[0] if self.flat else xp.stack(columns, axis=1)), None
 
     def probabilities(self, observation: Array, legal: Legal) -> tuple[Array, ...]:
@@ -48,6 +44,31 @@ class Uniform:
         )
         weights = [xp.astype(mask | ~xp.any(mask, axis=1, keepdims=True), xp.float32) for mask in masks]
         return tuple(weight / xp.sum(weight, axis=1, keepdims=True) for weight in weights)
+
+
+def draw_any(choices: int, noise: Array) -> Array:
+    """[B] int64 one of so many choices, all equally probable, by uniforms [B]."""
+    xp = array_namespace(noise)
+    # The largest uniform times a number may round up to it.
+    return xp.astype(noise * choices, xp.int64).clip(max=choices - 1)  # `xp.clip` takes NumPy as long as all else
+
+
+def draw_legal(legal: Array, noise: Array) -> Array:
+    """[B] int64 one of the legal choices [B, A], all equally probable, by uniforms [B]; any where none is legal.
+
+    Choice by choice, for sums over the short axis of [B, A] take NumPy several times as long.
+    """
+    xp = array_namespace(legal)
+    choices, counts = legal.shape[1], xp.astype(legal, xp.float32)
+    passed = [counts[:, 0]]  # legal choices up to each
+    for choice in range(1, choices):
+        passed.append(passed[-1] + counts[:, choice])
+    # As in `draw_any`, products may round up.
+    place = xp.minimum(noise * passed[-1], passed[-1] - 0.5)
+    drawn = xp.zeros_like(place, dtype=xp.int64)
+    for count in passed[:-1]:
+        drawn = drawn + xp.astype(count <= place, xp.int64)
+    return xp.where(passed[-1] > 0, drawn, draw_any(choices, noise))
 
 
 def draw(probabilities: Array, noise: Array) -> Array:

@@ -1,12 +1,12 @@
 """Compiled game trees on disk, so that a big one is walked once a machine."""
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import warn
 
 import numpy as np
@@ -20,10 +20,19 @@ FORMAT = 1
 """Of the files; those of another format are not read."""
 
 
+class Keys(NamedTuple):
+    """Names of information states, one after the other. (Headers of safetensors files must stay below 100 MB.)"""
+
+    text: np.ndarray  # uint8 UTF-8
+    ends: np.ndarray  # [I] int64
+
+
 def folder() -> Path:
     """Where compiled games are kept: $COUNTERPLAY_CACHE, or `counterplay` in the user's cache folder."""
     home = os.environ.get("COUNTERPLAY_CACHE")
-    return Path(home) if home else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "counterplay"
+    if home:
+        return Path(home)
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "counterplay"
 
 
 def cached_tree(origin: str, compiled: Callable[[], Tree]) -> Tree:
@@ -33,12 +42,12 @@ def cached_tree(origin: str, compiled: Callable[[], Tree]) -> Tree:
     warning says so. Raises what compiling raises.
     """
     name = f"tree, format {FORMAT}. {origin}"
-    found = _load(name, (Nodes, Information))
+    found = _load(name, (Nodes, Information, Keys))
     if found is not None:
-        (nodes, information), text = found
-        return Tree(nodes, information, json.loads(text))
+        nodes, information, keys = found
+        return Tree(nodes, information, _unpacked(keys))
     tree = compiled()
-    _save(name, (tree.nodes, tree.information), json.dumps(tree.keys))
+    _save(name, (tree.nodes, tree.information, _packed(tree.keys)))
     return tree
 
 
@@ -47,23 +56,34 @@ def cached_sight(origin: str, compiled: Callable[[], Sight]) -> Sight:
     name = f"sight, format {FORMAT}. {origin}"
     found = _load(name, (Sight,))
     if found is not None:
-        return found[0][0]
+        return found[0]
     sight = compiled()
-    _save(name, (sight,), "")
+    _save(name, (sight,))
     return sight
+
+
+def _packed(keys: Sequence[str]) -> Keys:
+    encoded = [key.encode() for key in keys]
+    ends = np.cumsum([len(key) for key in encoded], dtype=np.int64)
+    return Keys(np.frombuffer(b"".join(encoded), np.uint8), ends)
+
+
+def _unpacked(keys: Keys) -> list[str]:
+    text = keys.text.tobytes()
+    return [text[begin:end].decode() for begin, end in pairwise([0, *keys.ends.tolist()])]
 
 
 def _path(name: str) -> Path:
     return folder() / f"{sha256(name.encode()).hexdigest()[:32]}.safetensors"
 
 
-def _save(name: str, parts: Sequence[Any], text: str) -> None:
+def _save(name: str, parts: Sequence[Any]) -> None:
     arrays = {
         f"{type(part).__name__}.{field}": np.ascontiguousarray(array)
         for part in parts
         for field, array in part._asdict().items()
     }
-    data, path = save(arrays, {"name": name, "text": text}), _path(name)
+    data, path = save(arrays, {"name": name}), _path(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -80,14 +100,12 @@ def _save(name: str, parts: Sequence[Any], text: str) -> None:
         warn(f"a compiled game could not be kept ({error}); set COUNTERPLAY_CACHE to a folder", stacklevel=4)
 
 
-def _load(name: str, kinds: Sequence[Any]) -> tuple[list, str] | None:
-    """Parts of these kinds, and the text beside them; None where the file is missing or does not hold them."""
+def _load(name: str, kinds: Sequence[Any]) -> list | None:
+    """Parts of these kinds; None where the file is missing or does not hold them."""
     try:
         with safe_open(_path(name), framework="np") as file:
-            about = file.metadata() or {}
-            if about.get("name") != name:
+            if (file.metadata() or {}).get("name") != name:
                 return None
-            parts = [kind(*(file.get_tensor(f"{kind.__name__}.{field}") for field in kind._fields)) for kind in kinds]
-            return parts, about["text"]
-    except (OSError, SafetensorError, KeyError):
+            return [kind(*(file.get_tensor(f"{kind.__name__}.{field}") for field in kind._fields)) for kind in kinds]
+    except (OSError, SafetensorError):
         return None

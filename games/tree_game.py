@@ -25,8 +25,8 @@ class Params(NamedTuple):
 
     first: Array  # [1, n + 1] int64 first child
     turn: Array  # [1, N, n] int64 1 + the information state in which a seat acts; 0 where it does not
-    rank: Array  # [1, I + 1, A] int64 place of an action among the legal ones; row 0 and illegal actions: 0
-    legal: Array  # [1, I + 1, A] bool; row 0 is all False
+    rank: Array  # [1, (I + 1) * A] int64 place of an action among the legal ones; of state 0 and illegal actions: 0
+    legal: Array  # [1, A, I + 1] bool; none in state 0
     rows: Array  # [1, R, D] float32
     views: Array  # [1, N, n] int64
     rewards: Array  # [1, n, N] float32
@@ -38,7 +38,6 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     node: Array  # [B] int64
-    rewards: Array  # [B, N] float32
 
 
 class TreeGame:
@@ -89,7 +88,7 @@ class TreeGame:
     def action_spaces(self) -> tuple[Discrete, ...]:
         return (Discrete(self.choices),) * self.tree.players
 
-    @property
+    @cached_property
     def noise_sizes(self) -> tuple[int, int]:
         """One for a start, though it may not need it: noise tells the number of lanes. One a step if chance moves."""
         return 1, int((self.tree.nodes.player[1:] == CHANCE).any())
@@ -103,22 +102,19 @@ class TreeGame:
     @cached_property
     def _tables(self) -> Params:
         tree, nodes = self.tree, self.tree.nodes
-        rank = np.zeros((len(tree.keys) + 1, self.choices), np.int64)
+        rank = np.full((len(tree.keys) + 1, self.choices), -1, np.int64)
         rank[1:, : tree.num_actions] = tree.rank
-        legal = rank >= 0
-        legal[0] = False
-        keep, alias = _alias_tables(tree)
-        outcomes = np.where(nodes.player == CHANCE, np.diff(nodes.first), 0)
+        keep, alias = alias_tables(tree)
         tables = (
             nodes.first.astype(np.int64),
             _turns(tree),
-            np.maximum(rank, 0),
-            legal,
+            np.maximum(rank, 0).ravel(),
+            (rank >= 0).T.copy(),
             self.sight.rows,
             self.sight.views.astype(np.int64),
             nodes.rewards.astype(np.float32),
             nodes.player == TERMINAL,
-            outcomes.astype(np.float32),
+            np.where(nodes.player == CHANCE, np.diff(nodes.first), 0).astype(np.float32),
             keep.astype(np.float32),
             alias,
         )
@@ -127,50 +123,45 @@ class TreeGame:
     def init(self, params: Params, noise: Array) -> State:
         xp = array_namespace(noise)
         root = xp.zeros_like(noise[:, 0], dtype=xp.int64)
-        node = self._after_chance(params, root, noise[:, 0])
-        return State(node, xp.zeros_like(params.rewards[0, :1][root]))
+        return State(self._after_chance(params, root, noise[:, 0]))
 
     def step(self, params: Params, state: State, actions: tuple[Array, ...], noise: Array) -> State:
         xp = array_namespace(state.node)
-        first, node = params.first[0], state.node
+        first, rank, node = params.first[0], params.rank[0], state.node
         for seat, action in enumerate(actions):
-            turn = xp.take(params.turn[0, seat], state.node)
-            child = xp.take(first, node) + params.rank[0][turn, action]
+            turn = params.turn[0, seat][state.node]
+            child = first[node] + rank[turn * self.choices + action]
             node = xp.where(turn > 0, child, node)
-        if self.noise_sizes[1]:
-            node = self._after_chance(params, node, noise[:, 0])
-        return State(node, xp.take(params.rewards[0], node, axis=0))
+        return State(self._after_chance(params, node, noise[:, 0]) if self.noise_sizes[1] else node)
 
     def _after_chance(self, params: Params, node: Array, uniforms: Array) -> Array:
-        """Where chance leads to from the nodes at which it moves; the others stay."""
+        """Where chance leads to from the nodes at which it moves; the others stay: no chance, and their own alias."""
         xp = array_namespace(node)
-        outcomes = xp.take(params.outcomes[0], node)
+        outcomes = params.outcomes[0][node]
         place = uniforms * outcomes
         # Rounding may bring the largest uniform up to the number of outcomes.
         whole = xp.minimum(xp.floor(place), outcomes - 1)
-        child = xp.take(params.first[0], node) + xp.astype(whole, xp.int64)
-        child = xp.where(outcomes > 0, child, xp.zeros_like(child))
-        kept = place - whole < xp.take(params.keep[0], child)
-        drawn = xp.where(kept, child, xp.take(params.alias[0], child))
-        return xp.where(outcomes > 0, drawn, node)
+        child = xp.where(outcomes > 0, params.first[0][node] + xp.astype(whole, xp.int64), node)
+        return xp.where(place - whole < params.keep[0][child], child, params.alias[0][child])
 
     def observe(self, params: Params, state: State, seat: int) -> Array:
         xp = array_namespace(state.node)
-        return xp.take(params.rows[0], xp.take(params.views[0, seat], state.node), axis=0)
+        return xp.take(params.rows[0], params.views[0, seat][state.node], axis=0)
 
     def legal(self, params: Params, state: State, seat: int) -> tuple[Array, ...]:
         xp = array_namespace(state.node)
-        return (xp.take(params.legal[0], xp.take(params.turn[0, seat], state.node), axis=0),)
+        # Column-major, as `Uniform` is fastest on: a choice's mask is contiguous.
+        return (xp.take(params.legal[0], params.turn[0, seat][state.node], axis=1).T,)
 
     def acting(self, params: Params, state: State) -> Array:
         xp = array_namespace(state.node)
         return xp.take(params.turn[0], state.node, axis=1).T > 0
 
     def rewards(self, params: Params, state: State) -> Array:
-        return state.rewards
+        return array_namespace(state.node).take(params.rewards[0], state.node, axis=0)
 
     def terminated(self, params: Params, state: State) -> Array:
-        return array_namespace(state.node).take(params.ended[0], state.node)
+        return params.ended[0][state.node]
 
     def truncated(self, params: Params, state: State) -> Array:
         return state.node < 0  # nothing outside the rules ends these games
@@ -178,7 +169,7 @@ class TreeGame:
     def describe(self, params: Params, state: State, lane: int = 0) -> str:
         node, path = int(state.node[lane]), []
         pays = ", ".join(
-            f"{agent} {float(pay):+g}" for agent, pay in zip(self.agents, state.rewards[lane], strict=True)
+            f"{agent} {float(pay):+g}" for agent, pay in zip(self.agents, params.rewards[0, node], strict=True)
         )
         while node:
             above = int(self.tree.parents[node])
@@ -201,11 +192,14 @@ def _turns(tree: Tree) -> np.ndarray:
     return turn
 
 
-def _alias_tables(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
+def alias_tables(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
     """[n] shares kept and [n] siblings otherwise taken of the children of chance nodes [Walker 1977; Vose 1991]."""
-    nodes = tree.nodes
+    nodes, parents = tree.nodes, tree.parents
     keep, alias = np.ones(tree.num_nodes), np.arange(tree.num_nodes)
-    for node in np.flatnonzero(nodes.player == CHANCE):
+    drawn = np.flatnonzero(nodes.player[parents[1:]] == CHANCE) + 1
+    number = np.diff(nodes.first)[parents[drawn]]
+    uneven = abs(nodes.chance[drawn] * number - 1) > 1e-12
+    for node in np.unique(parents[drawn[uneven]]):  # most chance is even, and keeps everything
         children = range(nodes.first[node], nodes.first[node + 1])
         shares = dict(zip(children, (nodes.chance[children] * len(children)).tolist(), strict=True))
         small = [child for child, share in shares.items() if share < 1]

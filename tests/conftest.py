@@ -1,6 +1,6 @@
 """Fixtures for all tests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +9,15 @@ import torch
 from hypothesis import settings
 
 from games.lanes import tree_map
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fresh_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Games are compiled anew, and nothing is left in the user's folders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COUNTERPLAY_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
 
 settings.register_profile("counterplay", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("counterplay")

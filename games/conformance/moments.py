@@ -127,7 +127,8 @@ def _outside(space: Any, value: Any) -> str | None:
 def masks(driver: Driver, before: Moment | None, now: Moment) -> None:
     """Action masks, where given, fit the action space, and leave a choice to who acts.
 
-    In a Parallel environment a mask without any choice says that its agent does not act; one agent must.
+    In a Parallel environment a mask without any choice says that its agent does not act (others leave it one, to wait);
+    one agent must.
     """
     choices = {}
     for agent in now.agents:

@@ -1,13 +1,15 @@
 """The checks: `check` of a PettingZoo environment, `check_faces` of two faces of one game, `check_game` of a kernel."""
 
 from collections.abc import Collection, Iterator, Sequence
+from math import inf, prod
 
 import numpy as np
+from gymnasium.spaces import MultiDiscrete
 
 from games.conformance.kernels import KERNEL_RULES, Batch, Put
 from games.conformance.lanes import LANES_RULES
 from games.conformance.moments import AEC_RULES, MOMENT_RULES
-from games.conformance.record import Driver, Frozen, Moment, can_act, difference, freeze_moment, global_random, made
+from games.conformance.record import Driver, Frozen, Moment, difference, freeze_moment, global_random, made
 from games.conformance.refusals import REFUSAL_RULES
 from games.conformance.rules import (
     FAULTS,
@@ -141,6 +143,8 @@ def _main_run(case: Case, skipped: frozenset[str]) -> tuple[bool, dict[str, Conf
 def check_faces(aec_fn: EnvFn, parallel_fn: EnvFn, episodes: int = 5, seed: int = 0, max_steps: int = 500) -> None:
     """Both faces of one game play the same episodes, moment by moment; an AEC face asks only who has a legal action.
 
+    Whoever has none there has none or a single one, to wait, in the Parallel face.
+
     Raises ConformanceError of the rule `faces`, with agent, episode and step (of the Parallel face).
     """
     with global_random(0):
@@ -150,13 +154,13 @@ def check_faces(aec_fn: EnvFn, parallel_fn: EnvFn, episodes: int = 5, seed: int 
             one, other = (face.reset(None if episode else seed) for face in (parallel, aec))
             step = 0
             try:
-                _same_faces(one, other)
+                _same_faces(parallel, one, other)
                 while one.agents and step < max_steps:
                     step += 1
                     actions = parallel.choose(one)
-                    other = _round(aec, other, [agent for agent in one.agents if _acts(parallel, one, agent)], actions)
+                    other = _round(aec, other, [agent for agent in one.agents if _choices(aec, other, agent)], actions)
                     one = parallel.step(actions)
-                    _same_faces(one, other)
+                    _same_faces(parallel, one, other)
                 while not one.agents and other.agents:
                     other = aec.step(aec.choose(other))
             except Broken as broken:
@@ -164,29 +168,41 @@ def check_faces(aec_fn: EnvFn, parallel_fn: EnvFn, episodes: int = 5, seed: int 
                 raise _error("faces", broken) from None
 
 
-def _acts(driver: Driver, now: Moment, agent: str) -> bool:
-    mask = now.mask(agent)
-    return mask is None or can_act(driver.spaces[agent][1], mask)
+def _choices(driver: Driver, now: Moment, agent: str) -> float:
+    """The number of the agent's legal actions; infinity where none is masked out."""
+    space, mask = driver.spaces[agent][1], now.mask(agent)
+    parts = mask if isinstance(space, MultiDiscrete) else [mask]
+    return inf if mask is None else prod(int(np.sum(part)) for part in parts)
 
 
 def _round(aec: Driver, now: Moment, acting: list, actions: dict) -> Moment:
     """What the AEC face shows once everyone who acts has."""
     for agent in acting:
         if now.asked != [agent]:
-            raise Broken(f"the AEC face must ask {agent}, which acts in the Parallel one; it asks {now.asked}", agent)
+            raise Broken(f"the AEC face must ask {agent}, which has a legal action; it asks {now.asked}", agent)
         now = aec.step({agent: actions[agent]})
     return now
 
 
-def _same_faces(parallel: Moment, aec: Moment) -> None:
+def _same_faces(driver: Driver, parallel: Moment, aec: Moment) -> None:
     """Raises Broken where the two show something else, of what a Parallel environment shows at all."""
-    one, other = ([[_of_agents(freeze_moment(now))]] for now in (parallel, aec))
+    waiting = {a for a in aec.infos if _choices(driver, aec, a) == 0 and _choices(driver, parallel, a) <= 1}
+    one, other = ([[_of_agents(freeze_moment(_without_masks(now, waiting)))]] for now in (parallel, aec))
     other[0][0] = {key: value for key, value in other[0][0].items() if key in one[0][0]}
     for states in (False, True):
         found = difference(one, other, states)
         if found:
             shows = f"the Parallel face shows {found.one}, the AEC face {found.other}"
             raise Broken(f"{found.what} must be the same: {shows}", found.agent)
+
+
+def _without_masks(now: Moment, agents: set) -> Moment:
+    """The moment without the action masks in the infos of these agents."""
+    infos = {
+        agent: {name: part for name, part in info.items() if agent not in agents or name != "action_mask"}
+        for agent, info in now.infos.items()
+    }
+    return now._replace(infos=infos)
 
 
 def _of_agents(shown: Frozen) -> Frozen:

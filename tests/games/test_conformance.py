@@ -19,9 +19,11 @@ from games.conformance.suite import verdicts
 from games.envs import AECFace, ParallelFace
 from tests.games.broken_envs import BROKEN, PaysNaN, Raises, SeesDoubles, Sound, SoundAEC, TakesAnyNumber
 from tests.games.broken_games import BROKEN_GAMES, BROKEN_LANES
+from tests.games.spiel import CONFORMING
 from tests.games.turns import Turns
 
 FACES = {"parallel": games.parallel_env, "aec": games.env}
+GAMES = (*games.GAMES, *CONFORMING)
 MODES = ("ansi", "rgb_array")
 
 
@@ -35,7 +37,7 @@ def pictures(env) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("face", FACES)
-@pytest.mark.parametrize("name", games.GAMES)
+@pytest.mark.parametrize("name", GAMES)
 def test_every_face_of_every_game_keeps_every_rule(name, face):
     make = partial(FACES[face], name)
     report = check(make, render_modes=pictures(make()))
@@ -46,18 +48,18 @@ def test_every_face_of_every_game_keeps_every_rule(name, face):
 
 
 @pytest.mark.parametrize("face", FACES)
-@pytest.mark.parametrize("name", games.GAMES)
+@pytest.mark.parametrize("name", GAMES)
 def test_faces_that_are_cut_short_keep_every_rule(name, face):
     check(partial(FACES[face], name, max_cycles=2), 3, skip=["processes"])
 
 
-@pytest.mark.parametrize("name", games.GAMES)
+@pytest.mark.parametrize("name", GAMES)
 def test_both_faces_of_every_game_play_the_same_episodes(name):
     check_faces(partial(games.env, name), partial(games.parallel_env, name))
     check_faces(partial(games.env, name, max_cycles=2), partial(games.parallel_env, name, max_cycles=2))
 
 
-@pytest.mark.parametrize("name", games.GAMES)
+@pytest.mark.parametrize("name", GAMES)
 def test_every_kernel_and_its_lanes_keep_every_rule(name):
     assert check_game(games.make(name), put=tensor).rules == tuple(GAME_RULES)
 
@@ -67,6 +69,7 @@ def test_turns_and_masks_keep_every_rule():
     for make in (aec, parallel):
         assert "continues" in check(make, 3, render_modes=["ansi"], skip=["processes"]).rules
     check_faces(aec, parallel)
+    check_faces(partial(AECFace, Unmasked(), "turns_v0"), partial(ParallelFace, Unmasked(), "turns_v0"))
     check_game(Turns(), put=tensor)
 
 
@@ -115,12 +118,14 @@ def test_faces_that_differ_are_told_apart():
     other = partial(games.parallel_env, "normal_form", payoffs=np.ones((2, 2, 2)))
     with pytest.raises(ConformanceError, match=r"'faces' is broken \(agent player_0, episode 0, step 1\): rewards"):
         check_faces(partial(games.env, "normal_form"), other)
-    with pytest.raises(ConformanceError, match=r"must ask player_0, .* it asks \['player_1'\]"):
+    with pytest.raises(ConformanceError, match=r"agent player_0, .* infos must be the same"):
         check_faces(partial(AECFace, Swapped(), "turns_v0"), partial(ParallelFace, Unmasked(), "turns_v0"))
+    with pytest.raises(ConformanceError, match=r"must ask player_0, .* it asks \['player_1'\]"):
+        check_faces(partial(AsksBackwards, Turns(), "turns_v0"), partial(ParallelFace, Turns(), "turns_v0"))
 
 
 class Unmasked(Turns):
-    """Nothing tells the Parallel face's players whose turn it is."""
+    """Nothing but whose turn it is tells what is legal."""
 
     def legal(self, params, state, seat):
         return None
@@ -129,6 +134,12 @@ class Unmasked(Turns):
 class Swapped(Unmasked):
     def acting(self, params, state):
         return ~super().acting(params, state)
+
+
+class AsksBackwards(AECFace):
+    def _next_step(self):
+        super()._next_step()
+        self.agent_selection = self.possible_agents[1 - self.possible_agents.index(self.agent_selection)]
 
 
 def test_an_error_tells_rule_agent_episode_and_step():

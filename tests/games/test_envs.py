@@ -18,6 +18,7 @@ from pettingzoo.utils import BaseParallelWrapper, BaseWrapper
 import games
 from games.bucket_brigade import BucketBrigade
 from games.envs import AECFace, ParallelFace
+from tests.games.spiel import CONFORMING
 from tests.games.turns import Turns
 
 EXPECTED = {
@@ -28,6 +29,10 @@ EXPECTED = {
     "Observation|Agents have different observation space sizes": (
         lambda env: "turns" in str(env),
         "its seats are unlike on purpose, one sees a single number, and in its first round nothing has happened",
+    ),
+    "Observation.* all zeros|State.* all zeros|.* is a single number": (
+        lambda env: "matrix_pd" in str(env),
+        "players of OpenSpiel's matrix games see one number: whether it is over",
     ),
 }
 """Warnings that PettingZoo's tests may give: when, and why that is right."""
@@ -82,6 +87,7 @@ class LegalAEC(BaseWrapper):
 
 
 FACES = {name: (partial(made, "aec", name), partial(made, "parallel", name)) for name in games.GAMES}
+FACES |= {name: (partial(games.env, name), partial(games.parallel_env, name)) for name in CONFORMING}
 FACES["a game with turns and masks"] = (
     partial(AECFace, Turns(), "turns_v0"),
     partial(ParallelFace, Turns(), "turns_v0"),
@@ -283,7 +289,11 @@ def test_turns_and_masks():
         aec.step(1)
     parallel = ParallelFace(Turns(), "turns_v0")
     _, infos = parallel.reset(seed=0)
-    assert [info["action_mask"].tolist() for info in infos.values()] == [[1, 0], [0, 0]]
+    assert [info["action_mask"].tolist() for info in infos.values()] == [[1, 0], [1, 0]]  # player_1 may wait
+    with pytest.raises(ValueError, match="player_1 must wait for its turn, by choice 0; got 1"):
+        parallel.step({"player_0": 0, "player_1": 1})
+    _, _, _, _, infos = parallel.step({"player_0": 0, "player_1": 0})
+    assert [info["action_mask"].tolist() for info in infos.values()] == [[1, 0], [1, 1]]
 
 
 def test_masks_have_one_array_a_factor():
