@@ -27,7 +27,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "metasolvers.symmetric": ("check_groups", "check_symmetric", "symmetrised", "expand", "reduce"),
     "marl.oracles": ("ORACLES", "Oracle", "Learner"),
+    "marl.oracles.exact": ("Exact",),
     "marl.oracles.ppo": ("PPO",),
+    "marl.exact": ("ExactTable", "evaluate_exact", "exact_gap", "exact_returns"),
     "marl.policies": ("NeuralPolicy",),
     "marl.policy_files": ("save_policy", "load_policy"),
     "marl.population": (
