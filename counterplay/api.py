@@ -22,6 +22,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "metasolvers": (
         *("META_SOLVERS", "meta_solver", "alpha_rank", "zero_sum_nash", "uniform"),
         *("nash_conv", "cce_gap", "exploitability", "deviation_gains", "expected_payoffs", "marginal", "product"),
+        "is_product",
         *("check_payoffs", "check_sigma"),
         *("transition_matrix", "fixation_edges", "fixation_probability", "log_fixation_probability"),
     ),

@@ -101,7 +101,9 @@ def began_as(folder: Path, placed: "Configured") -> "Configured":
         ppo = PPO(**values["ppo"] | {"hidden": tuple(values["ppo"]["hidden"])})
         return replace(placed, **values | {"ppo": ppo})
     except (KeyError, TypeError) as error:
-        raise ValueError(f"{folder} was written by another version of this command ({error}): use that one") from None
+        raise ValueError(
+            f"{folder} was written by another command, or another version of this one ({error}): use that"
+        ) from None
 
 
 def opened(config: "Config") -> "RunFolder":

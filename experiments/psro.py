@@ -56,7 +56,8 @@ def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
         figures = draw(run.path)
         show.working("writing the report")
         write(run.path)
-    print("\n".join(report(run, plan.config, rows, len(figures))))
+    longer = not plan.values.enough(rows)
+    print("\n".join(report(run, plan.config, rows, len(figures), longer)))
 
 
 class Session:

@@ -21,8 +21,11 @@ def summary(rows: Rows) -> dict[str, Any]:
     return {"iteration": last, "measured": measured}
 
 
-def report(run: RunFolder, config: "Config", rows: Rows, figures: int) -> list[str]:
-    """Lines that say what was measured and how, also written to summary.json, and what to do next."""
+def report(run: RunFolder, config: "Config", rows: Rows, figures: int, longer: bool) -> list[str]:
+    """Lines that say what was measured and how, also written to summary.json, and what to do next.
+
+    `longer` says whether more iterations would change anything.
+    """
     final = summary(rows)
     last, measured = final["iteration"], final["measured"]
     run.write_json("summary.json", final)
@@ -36,7 +39,7 @@ def report(run: RunFolder, config: "Config", rows: Rows, figures: int) -> list[s
         f"in {run.path}:",
         f"  report.html, {figures} figures, run.json, metrics.jsonl, summary.json, policies, snapshots",
         "next:",
-        f"  {config.resume_command(last + 4)}",
+        *([f"  {config.resume_command(last + 4)}"] if longer else []),
         *(f"  {invocation()} {command} {folder}" for command in ("show", *further)),
         *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),
     ]

@@ -34,6 +34,7 @@ WRONG = {
     "parity": ["--only", "nothing of that name"],
     "bench": ["--only", "nothing"],
     "psro": ["--scenario", "rest_trp"],
+    "psro-openspiel": ["--game", "kuhn_pokr"],
     "doctor": ["--option"],
 }
 """Arguments that cannot work, for every command."""
