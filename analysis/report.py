@@ -163,7 +163,8 @@ def _learning(run: Run) -> Iterator[str]:
         for curve in learning_curves(run)
     ]
     if not rows:
-        yield element("p", "No best response is trained yet.")
+        computed = run.config.get("oracle") == "exact"
+        yield element("p", "They were computed." if computed else "No best response is trained yet.")
         return
     headers = ("", "iteration", "environment steps", "first mean return", "last mean return")
     caption = "What the learners report of their own training episodes; means ± standard error."
