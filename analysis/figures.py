@@ -58,12 +58,12 @@ def payoff_matrices(run: Run) -> Figure:
         image = heatmap(axis, values[player], colours, scale)
         inches = (2.4 if few else 5.4, height - 0.75)
         title = f"player {player}"
-        if not write_estimates(axis, image, values[player], errors[player], inches):
+        if not write_estimates(axis, image, values[player], errors[player], inches) and not run.exact:
             title += f" (standard errors {errors[player].min():.2g} to {errors[player].max():.2g})"
         axis.set(title=title, ylabel="own policy (index)")
         axis.set(xlabel=f"{'opponent’s policy' if players == 2 else 'policy of all others'} (index)")
     figure.colorbar(image, ax=axes, label="mean return per episode", shrink=0.8)
-    figure.suptitle("Empirical payoffs ± standard error", fontsize=10)
+    figure.suptitle("Exact payoffs" if run.exact else "Empirical payoffs ± standard error", fontsize=10)
     return figure
 
 
@@ -117,20 +117,29 @@ def learning(run: Run) -> Figure | None:
 
 @styled
 def convergence(run: Run) -> Figure:
-    """Gaps of the meta-strategy, and what its play brings the team, over the iterations."""
+    """Gaps of the meta-strategy, and what its play brings the team or every player, over the iterations."""
     figure = Figure(figsize=(WIDTH, 2.8))
     left, right = figure.subplots(1, 2, gridspec_kw={"wspace": 0.08})
-    intervals(left, run.series("restricted_gap"), BLUE, "o", "among the policies found (estimate)")
-    intervals(left, run.series("full_gap"), ORANGE, "^", "in the whole game (lower bound)")
+    kinds = ("exact", "exact") if run.exact else ("estimate", "lower bound")
+    intervals(left, run.series("restricted_gap"), BLUE, "o", f"among the policies found ({kinds[0]})")
+    intervals(left, run.series("full_gap"), ORANGE, "^", f"in the whole game ({kinds[1]})")
     left.axhline(0, color="0.7", linewidth=0.8, zorder=0)
     left.set(xlabel="iteration", ylabel="gap (return per episode)", title="Coarse correlated equilibrium gap")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=2, frameon=False, fontsize=7)
-    intervals(right, run.series("team_return"), BLUE, "o", "")
-    right.set(xlabel="iteration", ylabel="team return per episode", title="Play of the meta-strategy")
+    team = run.series("team_return")
+    intervals(right, team, BLUE, "o", "")
+    for player in range(0 if team else run.players):
+        own = [row for row in run.series("return") if row["player"] == player]
+        intervals(right, own, f"C{player}", "o", f"player {player}")
+    if not team:
+        right.legend(frameon=False, fontsize=7)
+    earned = "team return per episode" if team else "return per episode"
+    right.set(xlabel="iteration", ylabel=earned, title="Play of the meta-strategy")
     for axis in (left, right):
         axis.set_xlim(-0.4, len(run.iterations) - 0.6)
         axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-    figure.suptitle("Bars: 95 % intervals", fontsize=8, color="0.3")
+    if not run.exact:
+        figure.suptitle("Bars: 95 % intervals", fontsize=8, color="0.3")
     return figure
 
 

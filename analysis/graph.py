@@ -22,14 +22,16 @@ FAINTEST = 1e-4
 
 
 @styled
-def response_graph(run: Run) -> Figure:
+def response_graph(run: Run) -> Figure | None:
     """The joint profiles alpha-rank plays most, and the deviations that selection favours between them.
 
     Where it plays few, the nearest rivals of the first are shown too: what it is one deviation away from. A node is a
     joint profile, named by the players' policy indices, with its share of the stationary distribution. An arrow is one
     player's change of policy whose fixation probability exceeds the neutral 1 / m, black where it is certain
-    [Omidshafiei et al. 2019, section 2].
+    [Omidshafiei et al. 2019, section 2]. None for runs that solve zero-sum games otherwise.
     """
+    if run.config["meta_solver"] == "zero_sum_nash":
+        return None
     payoffs = run.iterations[-1].mean
     selection = {"alpha": run.config["alpha"], "population_size": run.config["population_size"]}
     mass, edges = alpha_rank(payoffs, **selection).ravel(), fixation_edges(payoffs, **selection)

@@ -52,6 +52,16 @@ class Run(NamedTuple):
         return self.settings["config"]
 
     @property
+    def command(self) -> str:
+        """The command of counterplay that makes such runs."""
+        return "psro" if "scenario" in self.config else "psro-openspiel"
+
+    @property
+    def exact(self) -> bool:
+        """Whether payoffs and gaps were computed rather than estimated."""
+        return not self.iterations[-1].episodes.any()
+
+    @property
     def asked(self) -> int:
         """Iterations that the run was to have when it was started, or has got since."""
         return max(self.config["iterations"], len(self.iterations) - 1)

@@ -12,10 +12,8 @@ def shown(row: dict[str, Any] | None) -> str:
     if row is None:
         return ""
     prefix = "at least " if row["kind"] == "lower bound" else ""
-    error = row.get("standard_error")
-    if not error:  # known exactly, or nobody found anything to gain
-        return f"{prefix}{row['value']:g}"
-    return prefix + " ± ".join(rounded(row["value"], error))
+    error = row.get("standard_error", 0)
+    return prefix + plus_minus(row["value"], error)  # without an error, nobody found anything to gain, or it is exact
 
 
 def rounded(value: float, error: float) -> tuple[str, str]:
@@ -24,6 +22,11 @@ def rounded(value: float, error: float) -> tuple[str, str]:
         return f"{value:g}", "0"
     places = decimals(error)
     return f"{value:.{places}f}", f"{error:.{places}f}"
+
+
+def plus_minus(value: float, error: float) -> str:
+    """Both as 12.34 ± 0.56; a value known exactly alone."""
+    return " ± ".join(rounded(value, error)) if error else f"{value:g}"
 
 
 def interval(value: float, error: float) -> str:

@@ -80,7 +80,10 @@ def write_estimates(axis: Axes, image: ScalarMappable, values: np.ndarray, error
     The standard errors are left out where they do not fit, and all of it where it could not be read. Returns whether
     the standard errors are there.
     """
-    cells = {where: rounded(value, float(errors[where])) for where, value in np.ndenumerate(values)}
+    if not errors.any():
+        cells = {where: (f"{round(value, 9):.3g}", "") for where, value in np.ndenumerate(values)}
+    else:
+        cells = {where: rounded(value, float(errors[where])) for where, value in np.ndenumerate(values)}
     width, height = 72 * inches[0] / values.shape[1], 72 * inches[1] / values.shape[0]
     longest = max(max(len(value), len(error) + 2) for value, error in cells.values())
     both = min(7.0, width / (0.64 * longest), height / 2.8)
@@ -89,7 +92,7 @@ def write_estimates(axis: Axes, image: ScalarMappable, values: np.ndarray, error
     if size < SMALLEST:
         return False
     for (row, column), (value, error) in cells.items():
-        text = f"{value}\n± {error}" if size == both else value
+        text = f"{value}\n± {error}" if size == both and error else value
         write_cell(axis, image, (row, column), float(values[row, column]), text, size)
     return size == both
 

@@ -41,9 +41,19 @@ SECTIONS = {
 FEW_ROWS = 20
 """Longer tables are folded."""
 MOST_PROFILES = 1000
+GAPS = (
+    "Gaps are coarse correlated equilibrium gaps: the sum over players of what each gains by the best deviation from "
+    "the meta-strategy"
+)
+BY_PLAY = (
+    f"{GAPS}, scored on fresh episodes. In the whole game they are lower bounds, as better deviations may exist than "
+    "those that were trained. Where nothing is to be gained, estimates may be negative."
+)
+EXACTLY = f"{GAPS}, computed exactly. Where the players choose independently, that in the whole game is NashConv."
 LINE = 88
 """Characters of a line of the command."""
 COMMAND = "python -m experiments.psro_bucket_brigade"
+FOR_OPENSPIEL = "python -m experiments.psro_openspiel"
 
 
 def write(path: Path) -> Path:
@@ -67,7 +77,11 @@ def html(run: Run) -> bytes:
 
 
 def _lead(run: Run) -> str:
-    about = {name: run.config[name] for name in ("scenario", "meta_solver", "reward", "seed") if name in run.config}
+    about = {
+        name: run.config[name]
+        for name in ("scenario", "game", "oracle", "meta_solver", "reward", "seed")
+        if name in run.config
+    }
     described = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in about.items())
     return f"{run.players} players; {described}; {len(run.iterations) - 1} of {run.asked} iterations"
 
@@ -84,12 +98,7 @@ def _results(run: Run) -> Iterator[str]:
     last = [(label, found[-1][metric]) for metric, label in MEASURES.items() if metric in found[-1]]
     rows = [(label, shown(row), _interval(row), row["kind"], row.get("unit", "")) for label, row in last]
     yield table(("measure", "value ± standard error", "95 % interval", "kind", "unit"), rows)
-    yield element(
-        "p",
-        "Gaps are coarse correlated equilibrium gaps: the sum over players of what each gains by the best deviation "
-        "from the meta-strategy, scored on fresh episodes. In the whole game they are lower bounds, as better "
-        "deviations may exist than those that were trained. Where nothing is to be gained, estimates may be negative.",
-    )
+    yield element("p", EXACTLY if run.exact else BY_PLAY)
 
 
 def _interval(row: dict[str, Any]) -> str:
@@ -154,7 +163,8 @@ def _learning(run: Run) -> Iterator[str]:
         for curve in learning_curves(run)
     ]
     if not rows:
-        yield element("p", "No best response is trained yet.")
+        computed = run.config.get("oracle") == "exact"
+        yield element("p", "They were computed." if computed else "No best response is trained yet.")
         return
     headers = ("", "iteration", "environment steps", "first mean return", "last mean return")
     caption = "What the learners report of their own training episodes; means ± standard error."
@@ -196,7 +206,7 @@ def _seconds(row: dict[str, Any]) -> tuple[str, ...]:
 
 def command(config: dict[str, Any]) -> str:
     """The command that starts a run of this configuration, over several lines."""
-    lines = [COMMAND]
+    lines = [COMMAND if "scenario" in config else FOR_OPENSPIEL]
     for name, value in flat(config).items():
         if value is not None:
             option = _option(name.replace("_", "-"), value)

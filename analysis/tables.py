@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analysis.load import Iteration, Rows, Run
-from analysis.numbers import rounded, share, shown
+from analysis.numbers import plus_minus, share, shown
 
 MEASURES = {
     "policies_per_player": "policies per player",
@@ -107,7 +107,7 @@ def profile_table(
         (
             "-".join(map(str, profile)),
             share(probability),
-            *(" ± ".join(rounded(*pair)) for pair in zip(mean, error, strict=True)),
+            *(plus_minus(*pair) for pair in zip(mean, error, strict=True)),
             f"{episodes:,}",
         )
         for profile, probability, episodes, mean, error in islice(zip(*played.values(), strict=True), most)

@@ -35,12 +35,15 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "metasolvers": (
         *("META_SOLVERS", "meta_solver", "alpha_rank", "zero_sum_nash", "uniform"),
         *("nash_conv", "cce_gap", "exploitability", "deviation_gains", "expected_payoffs", "marginal", "product"),
+        "is_product",
         *("check_payoffs", "check_sigma"),
         *("transition_matrix", "fixation_edges", "fixation_probability", "log_fixation_probability"),
     ),
     "metasolvers.symmetric": ("check_groups", "check_symmetric", "symmetrised", "expand", "reduce"),
     "marl.oracles": ("ORACLES", "Oracle", "Learner"),
+    "marl.oracles.exact": ("Exact",),
     "marl.oracles.ppo": ("PPO",),
+    "marl.exact": ("ExactTable", "evaluate_exact", "exact_gap", "exact_returns"),
     "marl.policies": ("NeuralPolicy",),
     "marl.policy_files": ("save_policy", "load_policy"),
     "marl.population": (

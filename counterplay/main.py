@@ -33,6 +33,9 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "psro": Command("experiments.psro_bucket_brigade", "PSRO with alpha-rank and PPO on Bucket Brigade"),
+    "psro-openspiel": Command(
+        "experiments.psro_openspiel", "PSRO and the double oracle on games of OpenSpiel, exactly"
+    ),
     "runs": Command("counterplay.runs", "the runs in a folder, and how far they are"),
     "show": Command("counterplay.show", "a run on the terminal: what it found, and what to do next"),
     "report": Command("counterplay.files", "a run as one HTML page, to mail or print", "report"),
@@ -53,7 +56,7 @@ USAGE = "\n".join(
     [
         "usage: counterplay COMMAND [OPTIONS]",
         "",
-        *(f"  {name:<11}{command.about}" for name, command in COMMANDS.items()),
+        *(f"  {name:<15}{command.about}" for name, command in COMMANDS.items()),
         "",
         "counterplay COMMAND --help tells a command's options, counterplay --version the version.",
     ]

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if listed.state == "damaged":
         raise ValueError(f"{listed.problem}; restore it from a copy of the run, or start a new run")
     screen = Screen()
-    for part in (*_head(run, listed), *_found(run), *_next(listed)):
+    for part in (*_head(run, listed), *_found(run), *_next(run, listed)):
         screen.print(part, soft_wrap=isinstance(part, str))  # commands can be copied as they are
     return 0
 
@@ -64,9 +64,9 @@ def _found(run: Run) -> Iterator[RenderableType]:
     yield ""
 
 
-def _next(listed: Listed) -> Iterator[str]:
+def _next(run: Run, listed: Listed) -> Iterator[str]:
     folder = shlex.quote(str(listed.path))
-    go_on = f"{invocation()} psro --run-dir {folder} --resume"
+    go_on = f"{invocation()} {run.command} --run-dir {folder} --resume"
     yield "next:"
     if listed.state == "running":
         yield "  a process is writing to it: look again later"
@@ -74,5 +74,6 @@ def _next(listed: Listed) -> Iterator[str]:
         yield f"  {go_on}"
     else:
         yield f"  {go_on} --iterations {(listed.iterations or 0) + 4}"
-        yield f"  {invocation()} responses {folder}"
+        if run.command == "psro":  # others' scripted replies are not known
+            yield f"  {invocation()} responses {folder}"
     yield f"  {invocation()} report {folder}"

@@ -2,12 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from games.game import Game, Policy
+from games.tree_game import TreeGame
+from marl.exact import ExactTable, exact_gap, exact_returns
 from marl.population import HERE, Estimate, Value, full_gap, mixture_value
-from marl.psro import Snapshot
 from marl.workers import Workers
+from metasolvers import cce_gap, is_product
+
+if TYPE_CHECKING:
+    from marl.psro import Snapshot  # torch
 
 Rows = list[dict[str, Any]]
 EPISODE, NIGHT = "return per episode", "return per night"
@@ -15,8 +20,8 @@ EPISODE, NIGHT = "return per episode", "return per night"
 
 def measure(
     game: Game,
-    snapshot: Snapshot,
-    before: Snapshot | None,
+    snapshot: "Snapshot",
+    before: "Snapshot | None",
     trained: str,
     episodes: int,
     seed: int,
@@ -30,8 +35,7 @@ def measure(
     iteration = snapshot.iteration
     value = mixture_value(game, snapshot.populations, snapshot.sigma, episodes, seed, f"meta/{iteration}")
     rows = [
-        count("policies_per_player", len(snapshot.populations[0]), iteration),
-        count("profiles", snapshot.sigma.size, iteration),
+        *size_rows(snapshot),
         metric("restricted_gap", restricted_gap(game, snapshot, episodes, seed, workers), EPISODE, iteration),
         *play_rows(value, iteration),
     ]
@@ -41,7 +45,35 @@ def measure(
     return rows
 
 
-def restricted_gap(game: Game, snapshot: Snapshot, episodes: int, seed: int, workers: Workers = HERE) -> Estimate:
+def exact_rows(game: TreeGame, snapshot: "Snapshot") -> Rows:
+    """Rows of one iteration, all exact; `concept` tells what the gap in the whole game is of this meta-strategy."""
+    iteration, table, sigma = snapshot.iteration, snapshot.payoffs, snapshot.sigma
+    assert isinstance(table, ExactTable)
+    gap = exact_gap(game, snapshot.populations, table, sigma)
+    concept = "NashConv" if is_product(sigma) else "CCE gap"
+    restricted = Estimate(cce_gap(table.mean, sigma), 0.0, "exact")
+    return [
+        *size_rows(snapshot),
+        metric("restricted_gap", restricted, EPISODE, iteration),
+        metric("full_gap", gap.total, EPISODE, iteration, concept=concept),
+        *(metric("full_gain", gain, EPISODE, iteration, player=player) for player, gain in enumerate(gap.gains)),
+        *(
+            metric("return", value, EPISODE, iteration, player=player)
+            for player, value in enumerate(exact_returns(table, sigma))
+        ),
+    ]
+
+
+def size_rows(snapshot: "Snapshot") -> Rows:
+    """How large the empirical game is."""
+    iteration = snapshot.iteration
+    return [
+        count("policies_per_player", len(snapshot.populations[0]), iteration),
+        count("profiles", snapshot.sigma.size, iteration),
+    ]
+
+
+def restricted_gap(game: Game, snapshot: "Snapshot", episodes: int, seed: int, workers: Workers = HERE) -> Estimate:
     """Gap of the meta-strategy among the policies found; nobody can deviate where there is but one profile."""
     if snapshot.sigma.size == 1:
         return Estimate(0.0, 0.0, "exact")
@@ -53,7 +85,7 @@ def restricted_gap(game: Game, snapshot: Snapshot, episodes: int, seed: int, wor
 
 def gap_rows(
     game: Game,
-    snapshot: Snapshot,
+    snapshot: "Snapshot",
     responses: Sequence[Sequence[Policy]],
     trained: str,
     episodes: int,

@@ -3,15 +3,11 @@
 python experiments/psro_bucket_brigade.py --help
 """
 
-import math
-import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
-from inspect import signature
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if __name__ == "__main__":  # run as a file, only this folder is on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -19,29 +15,15 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
     end_at_once()
 
-import tyro
-
-from experiments.stop import Stop, guarded
+from experiments import command
+from experiments.command import Plan, check_profiles, check_ranges, checked_device, checked_solver
 from marl.oracles.ppo import PPO
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
-    import numpy as np
-
-    from experiments.run import RunFolder
     from games.bucket_brigade import BucketBrigade
-    from games.game import Game, Policy
-    from metasolvers import MetaSolver
 
-PLACEMENT = (
-    "name",
-    "run_dir",
-    "workers",
-    "resume",
-    "smoke",
-)  # where and how, not what: no part of a run's configuration
-EXTENDABLE = ("iterations", "device")  # a longer run begins like a shorter one, and devices come and go
-MOST_PROFILES = 2**17
+LEAST = {"iterations": 0, "seed": 0, "max_nights": 1, "episodes": 2, "gap_episodes": 2, "threads": 1, "workers": 1}
 MOST = {"episodes": 2**20, "gap_episodes": 2**24, "threads": 1024, "workers": 1024}
 
 
@@ -101,21 +83,13 @@ class Config:
     smoke: bool = False
     """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
 
+    extendable: ClassVar[tuple[str, ...]] = ("iterations", "device")
+    """A longer run begins like a shorter one, and devices come and go."""
+    further: ClassVar[tuple[str, ...]] = ("responses",)
+    """Commands to look at a finished run with, beside those for any run."""
+
     def __post_init__(self) -> None:
-        for name, least in (
-            ("iterations", 0),
-            ("seed", 0),
-            ("max_nights", 1),
-            ("episodes", 2),
-            ("gap_episodes", 2),
-            ("threads", 1),
-            ("workers", 1),
-        ):
-            if getattr(self, name) is not None and not least <= getattr(self, name) <= MOST.get(name, math.inf):
-                most = f" and at most {MOST[name]:,}" if name in MOST else ""
-                raise ValueError(f"{name} must be at least {least}{most}, got {getattr(self, name)}")
-        if self.name is not None and self.name != Path(self.name).name:
-            raise ValueError(f"name must be one folder's name, got {self.name!r}: use --run-dir for a path")
+        check_ranges(self, LEAST, MOST)
         if 0 != self.gap_budget < self.ppo.batch:
             raise ValueError(f"gap_steps must be 0 or at least one rollout ({self.ppo.batch}), got {self.gap_steps}")
 
@@ -136,15 +110,20 @@ class Config:
 
     def resume_command(self, iterations: int | None = None) -> str:
         """The command that goes on with the run, as far as it was to go or to another number of iterations."""
-        from experiments.run import invocation
-
-        longer = "" if iterations is None else f" --iterations {iterations}"
-        return f"{invocation()} psro --run-dir {shlex.quote(str(self.folder))} --resume{longer}"
+        return command.resume_command("psro", self.folder, iterations)
 
     def settings(self) -> dict[str, Any]:
         """What the results depend on, as plain JSON values."""
-        values = {name: value for name, value in asdict(self).items() if name not in PLACEMENT}
-        return values | {"ppo": values["ppo"] | {"hidden": list(self.ppo.hidden)}}
+        return command.settings(self)
+
+    def headline(self, iteration: int, responses: str | None) -> list[str]:
+        """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""
+        trained = f"; {responses} best responses of {self.gap_budget:,} steps" if responses else ""
+        return [
+            f"PSRO with {self.meta_solver} on {self.scenario} ({self.rules} rules), seed {self.seed}, "
+            f"iteration {iteration}",
+            f"(± standard error; {self.gap_episodes:,} episodes a strategy{trained}):",
+        ]
 
 
 SMOKE = Config(
@@ -170,113 +149,37 @@ class Early:
     smoke: bool = False
 
 
-class Plan(NamedTuple):
-    """A run's parts, checked."""
-
-    config: Config
-    game: "Game"
-    initial: "Policy"
-    solver: "MetaSolver"
-    device: str
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code (see `experiments.stop.guarded`)."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-
-    def work(stop: Stop) -> None:
-        stop.advice = "nothing is lost; run the same command again"
-        config = parse(given)
-        plan = planned(config)
-        with opened(config) as run:
-            stop.advice = f"go on with {config.resume_command(config.iterations)}"
-            from experiments.psro import solve  # torch
-
-            solve(plan, run, stop)
-
-    return guarded(work)
+    return command.run(arguments, parse, planned)
 
 
 def parse(given: list[str]) -> Config:
     """The configuration on the command line; what it leaves open is the default, tiny, or as a resumed run began."""
-    default = SMOKE if "--smoke" in given else Config()
-    if "--resume" in given and not {"-h", "--help"} & set(given):
-        early, _ = tyro.cli(Early, args=given, add_help=False, return_unknown_args=True)
-        default = began_as(replace(default, **vars(early)).folder, default)
-    return tyro.cli(Config, prog="counterplay psro", args=given, default=default)
-
-
-def began_as(folder: Path, placed: Config) -> Config:
-    """The configuration that the run in `folder` was started with. Raises ValueError for a folder that is no run."""
-    from experiments.run import read_settings
-    from marl.checkpoint import finished_iterations
-
-    values = read_settings(folder)
-    try:
-        # A run may have been extended since.
-        values["iterations"] = max(values["iterations"], finished_iterations(folder / "snapshots") - 1)
-        ppo = PPO(**values["ppo"] | {"hidden": tuple(values["ppo"]["hidden"])})
-        return replace(placed, **values | {"ppo": ppo})
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{folder} was written by another version of this command ({error}): use that one") from None
+    return command.parsed("psro", given, Config(), SMOKE, Early)
 
 
 def planned(config: Config) -> Plan:
     """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
+    from experiments.values import Played
     from games.bucket_brigade.scripted import policy
-    from metasolvers import meta_solver
 
     game = config.game()
-    initial = policy(config.initial, game)
-    solver, options = meta_solver(config.meta_solver), ("alpha", "population_size")
-    known = {name: getattr(config, name) for name in options if name in signature(solver).parameters}
-    solver = partial(solver, **known)
     players = len(game.agents)
-    solver(_transfer(players))  # meta-solvers say themselves what they cannot solve
-    profiles = (config.iterations + 1) ** players
-    if profiles > MOST_PROFILES:
-        raise ValueError(
-            f"{config.iterations} iterations for {players} players are {profiles:,} profiles of policies to play, "
-            f"more than {MOST_PROFILES:,}: lower iterations"
-        )
-    return Plan(config, game, initial, solver, checked_device(config.device))
-
-
-def _transfer(players: int) -> "np.ndarray":
-    """A small zero-sum payoff tensor: the first player may take 1 from the second."""
-    import numpy as np
-
-    payoffs = np.zeros((players, *(2,) * players))
-    payoffs[0, 1], payoffs[1, 1] = 1, -1
-    return payoffs
-
-
-def checked_device(name: str) -> str:
-    """cpu, cuda or cuda:1, with auto resolved. Raises ValueError for other names, and devices that are not there."""
-    from games.spelling import unknown
-
-    kind, _, number = name.partition(":")
-    if kind not in ("auto", "cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
-        raise unknown("device", name, ("auto", "cpu", "cuda"))
-    if kind == "cpu":
-        return name
-    import torch
-
-    found = torch.cuda.device_count()
-    if kind == "auto":
-        return "cuda" if found else "cpu"
-    if int(number or 0) >= found:
-        raise ValueError(f"device {name!r} was asked for, but torch sees {found} CUDA devices here: use --device cpu")
-    return name
-
-
-def opened(config: Config) -> "RunFolder":
-    """The run folder, made or resumed. Raises ValueError or OSError where that cannot be."""
-    from experiments.run import create, resume
-
-    if config.resume:
-        return resume(config.folder, config.settings(), EXTENDABLE)
-    return create(config.folder, config.settings(), config.resume_command())
+    initial = [policy(config.initial, game)] * players
+    solver = checked_solver(config, players)
+    check_profiles(config.iterations, players)
+    return Plan(
+        config,
+        game,
+        initial,
+        solver,
+        checked_device(config.device),
+        config.ppo,
+        Played(game, config.episodes, config.gap_episodes, config.seed),
+        config.workers,
+        replace(config.ppo, steps=config.gap_budget) if config.gap_budget else None,
+    )
 
 
 if __name__ == "__main__":

@@ -8,16 +8,9 @@ from analysis.numbers import shown
 from analysis.tables import MEASURES
 from experiments.measures import Rows, find
 from experiments.run import RunFolder, interpreter, invocation
-from experiments.terminal import MEASURED
 
 if TYPE_CHECKING:
-    from experiments.psro_bucket_brigade import Config
-
-
-def cells(rows: Rows) -> dict[str, str]:
-    """One iteration's row of the table."""
-    iteration = max(row["iteration"] for row in rows)  # the gap in the whole game is of the one before
-    return {"iteration": str(iteration), **{name: shown(find(rows, metric)) for metric, name in MEASURED.items()}}
+    from experiments.command import Config
 
 
 def summary(rows: Rows) -> dict[str, Any]:
@@ -28,25 +21,25 @@ def summary(rows: Rows) -> dict[str, Any]:
     return {"iteration": last, "measured": measured}
 
 
-def report(run: RunFolder, config: "Config", rows: Rows, figures: int) -> list[str]:
-    """Lines that say what was measured and how, also written to summary.json, and what to do next."""
+def report(run: RunFolder, config: "Config", rows: Rows, figures: int, longer: bool) -> list[str]:
+    """Lines that say what was measured and how, also written to summary.json, and what to do next.
+
+    `longer` says whether more iterations would change anything.
+    """
     final = summary(rows)
     last, measured = final["iteration"], final["measured"]
     run.write_json("summary.json", final)
     bound = measured.get("full_gap")
     folder = shlex.quote(str(run.path))
-    trained = f"; {bound['responses']} best responses of {config.gap_budget:,} steps" if bound else ""
+    further = [] if config.smoke else config.further
     return [
-        f"PSRO with {config.meta_solver} on {config.scenario} ({config.rules} rules), seed {config.seed}, "
-        f"iteration {last}",
-        f"(± standard error; {config.gap_episodes:,} episodes a strategy{trained}):",
+        *config.headline(last, bound and bound.get("responses")),
         *(f"  {MEASURES[metric]:<30}{shown(row):<24}{row['kind']}" for metric, row in measured.items()),
         *([] if bound else ["  the gap in the whole game was not measured: --gap-steps was 0"]),
         f"in {run.path}:",
         f"  report.html, {figures} figures, run.json, metrics.jsonl, summary.json, policies, snapshots",
         "next:",
-        f"  {config.resume_command(last + 4)}",
-        f"  {invocation()} show {folder}",
-        *([] if config.smoke else [f"  {invocation()} responses {folder}"]),
+        *([f"  {config.resume_command(last + 4)}"] if longer else []),
+        *(f"  {invocation()} {command} {folder}" for command in ("show", *further)),
         *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),
     ]

@@ -4,7 +4,7 @@ import sys
 import time
 from textwrap import fill
 from types import TracebackType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -29,6 +29,21 @@ gap, whole game (previous): at least that of the meta-strategy before
 ± standard errors: where nothing is to be gained, gaps may be < 0"""
 
 
+class View(NamedTuple):
+    """What is shown of every iteration."""
+
+    columns: tuple[str, ...]
+    caption: str
+
+
+PLAYED = View(COLUMNS, CAPTION)
+VALUE = "value of player 0"
+EXACT = View(
+    ("iteration", "policies", "NashConv", "CCE gap", VALUE, "CPU s", "time left"),
+    "exact values of the meta-strategy in the whole game; its gap is NashConv where players choose independently",
+)
+
+
 class Display(Protocol):
     """Shows one row per iteration, and what is being worked on."""
 
@@ -46,8 +61,9 @@ class Display(Protocol):
 class LiveTable:
     """A table that grows, over a line that tells what is being worked on."""
 
-    def __init__(self, console: Console):
+    def __init__(self, console: Console, view: View = PLAYED):
         self.rows: list[dict[str, str]] = []
+        self.view = view
         self.status = ""
         self.live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
 
@@ -66,26 +82,29 @@ class LiveTable:
         self.live.__exit__(kind, error, trace)
 
     def _render(self) -> Group:
-        headers = ({"iteration": "iter", "time left": "left"}.get(name, name) for name in COLUMNS)
+        headers = ({"iteration": "iter", "time left": "left"}.get(name, name) for name in self.view.columns)
         columns = (Column(fill(header, HEADER_WIDTH), justify="right", no_wrap=True) for header in headers)
         # Bare, so that the rows of an ordinary run fit 80 columns.
-        table = Table(*columns, caption=CAPTION, box=None, pad_edge=False, padding=(0, 1, 0, 0))
+        table = Table(*columns, caption=self.view.caption, box=None, pad_edge=False, padding=(0, 1, 0, 0))
         for cells in self.rows:
-            table.add_row(*(cells.get(name, "").replace("at least", "≥") for name in COLUMNS))
+            table.add_row(*(cells.get(name, "").replace("at least", "≥") for name in self.view.columns))
         return Group(table, Text(self.status, style="dim"))
 
 
 class PlainLines:
     """One line per iteration; no control characters."""
 
+    def __init__(self, view: View = PLAYED):
+        self.view = view
+
     def row(self, cells: dict[str, str]) -> None:
-        self._print(" | ".join(f"{name} {cells[name]}" for name in COLUMNS if cells.get(name)))
+        self._print(" | ".join(f"{name} {cells[name]}" for name in self.view.columns if cells.get(name)))
 
     def working(self, text: str) -> None:
         pass
 
     def __enter__(self) -> "PlainLines":
-        self._print(CAPTION)
+        self._print(self.view.caption)
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -95,9 +114,9 @@ class PlainLines:
         print(text, flush=True)
 
 
-def display() -> Display:
+def display(view: View) -> Display:
     """A live table where stdout is a terminal, else plain lines."""
-    return LiveTable(Console()) if sys.stdout is not None and sys.stdout.isatty() else PlainLines()
+    return LiveTable(Console(), view) if sys.stdout is not None and sys.stdout.isatty() else PlainLines(view)
 
 
 FEW_PROFILES = 15

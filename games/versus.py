@@ -31,7 +31,7 @@ class Cast:
             raise ValueError(f"sigma must have one axis entry per policy, {sizes}, got shape {sigma.shape}")
         if not (np.isfinite(sigma).all() and (sigma >= 0).all() and abs(sigma.sum() - 1) < 1e-6):
             raise ValueError(f"sigma must be a distribution: entries >= 0 that sum to 1, got a sum of {sigma.sum()}")
-        self.lanes, self.populations, self.seats = lanes, populations, tuple(seats)
+        self.lanes, self.populations, self.sigma, self.seats = lanes, populations, sigma, tuple(seats)
         joint = sigma.sum(axis=tuple(seat for seat in range(sigma.ndim) if seat not in self.seats))
         self._profiles = np.argwhere(joint > 0)
         self._cumulative = np.cumsum(joint[joint > 0]) / joint.sum()

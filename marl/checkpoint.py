@@ -13,11 +13,15 @@ from safetensors import SafetensorError
 
 from games.game import Policy
 from marl.atomic import MANIFEST, BrokenCheckpoint, digest, read_json, to_json, verify, whole_folder, write_atomic
+from marl.exact import ExactTable
 from marl.policy_files import load_policy, save_policy
 from marl.population import PayoffTable
 from marl.psro import Payoffs, Snapshot
 from marl.shared import SharedTable
 from metasolvers import check_payoffs, check_sigma
+
+TABLES: tuple[type[Payoffs], ...] = (SharedTable, PayoffTable, ExactTable)
+"""The kinds of payoff tables; a file holds the first one whose fields are all there."""
 
 
 class Stored(NamedTuple):
@@ -88,7 +92,7 @@ def load_snapshot(folder: Path, iteration: int, store: PolicyStore) -> Snapshot:
         loaded = {unit: _measured(stored, store) for unit, stored in units.items()}
         populations = [[loaded[stored["unit"]] for stored in population] for population in policies]
         with open(path / "payoffs.npz", "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            kind = SharedTable if "group" in arrays else PayoffTable
+            kind = next((kind for kind in TABLES if all(name in arrays for name in kind._fields)), ExactTable)
             table: Payoffs = kind(*(arrays[name] for name in kind._fields))
             sigma = check_sigma(arrays["sigma"], check_payoffs(table.mean))
         if sigma.shape != tuple(len(population) for population in populations):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -53,9 +53,7 @@ def evaluate(
     if episodes < 2:
         raise ValueError(f"a profile needs at least 2 episodes for its standard error, got {episodes}")
     sizes = tuple(len(population) for population in populations)
-    held = (0,) * len(sizes) if known is None else known.episodes.shape
-    if len(held) != len(sizes) or any(old > new for old, new in zip(held, sizes, strict=True)):
-        raise ValueError(f"a table of {held} policies cannot be extended to populations of {sizes}")
+    held = held_sizes(known, sizes)
     table = _enlarged(known, sizes)
     new = [profile for profile in np.ndindex(sizes) if any(i >= old for i, old in zip(profile, held, strict=True))]
     if new:
@@ -64,6 +62,22 @@ def evaluate(
         for index, sample in rollout(game, profiles, episodes, seed, units, workers):
             _record(table, new[index], sample)
     return table
+
+
+class Table(Protocol):
+    """Payoffs of populations, however they came about."""
+
+    @property
+    def mean(self) -> np.ndarray:
+        """[N, k_1, ..., k_N]"""
+
+
+def held_sizes(known: Table | None, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Policies a player of the `known` table; none without one. Raises ValueError where `sizes` do not extend them."""
+    held = (0,) * len(sizes) if known is None else known.mean.shape[1:]
+    if len(held) != len(sizes) or any(old > new for old, new in zip(held, sizes, strict=True)):
+        raise ValueError(f"a table of {held} policies cannot be extended to populations of {sizes}")
+    return held
 
 
 def rollout(

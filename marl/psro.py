@@ -11,6 +11,7 @@ from games.game import Game, Policy
 from games.lanes import GameLanes
 from games.noise import unit_seed
 from games.versus import Populations, Versus
+from marl.exact import ExactTable
 from marl.oracles import Oracle, Progress
 from marl.policies import NeuralPolicy
 from marl.population import PayoffTable
@@ -19,7 +20,7 @@ from marl.wrappers import TeamReward
 from metasolvers import MetaSolver
 
 Respond = Callable[[Populations, np.ndarray, int], Sequence[Policy]]
-Payoffs = PayoffTable | SharedTable
+Payoffs = PayoffTable | SharedTable | ExactTable
 Evaluate = Callable[[Populations, Any], Payoffs]  # extends a table of the kind it makes, or None
 
 

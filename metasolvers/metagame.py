@@ -79,6 +79,20 @@ def product(marginals: Sequence[ArrayLike]) -> np.ndarray:
     return reduce(np.multiply.outer, factors)
 
 
+def is_product(sigma: ArrayLike) -> bool:
+    """Whether a joint sigma is the product of its marginals: the players choose independently.
+
+    >>> is_product([[0.5, 0.0], [0.0, 0.5]])
+    False
+    """
+    return _from_product(check_sigma(sigma)) <= MASS_TOLERANCE
+
+
+def _from_product(joint: np.ndarray) -> float:
+    """L1 distance of a joint distribution from the product of its marginals."""
+    return float(np.abs(joint - product([marginal(joint, player) for player in range(joint.ndim)])).sum())
+
+
 def expected_payoffs(payoffs: ArrayLike, sigma: ArrayLike) -> np.ndarray:
     """What every player earns in expectation, [N], when the profile is drawn from the joint sigma."""
     table = check_payoffs(payoffs)
@@ -124,8 +138,7 @@ def nash_conv(payoffs: ArrayLike, sigma: ArrayLike) -> float:
     0.5
     """
     joint = check_sigma(sigma, check_payoffs(payoffs))
-    independent = product([marginal(joint, player) for player in range(joint.ndim)])
-    apart = float(np.abs(joint - independent).sum())
+    apart = _from_product(joint)
     if apart > MASS_TOLERANCE:
         raise ValueError(
             f"nash_conv is asked of a product of independent strategies; this sigma is {apart:.3g} (L1) from the "

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from counterplay.bench import __main__ as command
-from counterplay.bench import games, metasolvers, ppo, runs, workers
+from counterplay.bench import exact, games, metasolvers, ppo, runs, workers
 
 
 @pytest.fixture(autouse=True)
@@ -15,6 +15,9 @@ def short(monkeypatch):
     monkeypatch.setattr(games, "SECONDS", 0.01)
     monkeypatch.setattr(ppo, "ROUNDS", 1)
     monkeypatch.setattr(workers, "ROUNDS", 1)
+    monkeypatch.setattr(exact, "GAME", "kuhn_poker")
+    monkeypatch.setattr(exact, "REPEATS", 1)
+    monkeypatch.setattr(exact, "PEER_SECONDS", 0.0)
     monkeypatch.setattr(workers, "STEPS", workers.PPO().batch)
 
 
@@ -36,6 +39,29 @@ def test_alpha_rank_is_timed_beside_open_spiel():
     assert row.peer == "OpenSpiel"
     assert row.ratio == pytest.approx(row.peer_value / row.ours)
     assert "differs by" in row.note
+
+
+def test_exact_values_are_those_of_open_spiel():
+    values, averages = exact._nash_conv(), exact._cfr_plus()
+    assert values.peer == averages.peer == "OpenSpiel (C++)"
+    assert values.ratio == pytest.approx(values.peer_value / values.ours)
+    assert float(values.note.removeprefix("differs by ")) < 1e-12
+    assert averages.ours > 0
+    assert "iterations, the peer" in averages.note
+
+
+def test_the_double_oracle_is_timed_and_says_what_its_peer_lacks(monkeypatch):
+    monkeypatch.setattr(exact, "NEEDED", ("no_such_solver",))
+    ours, beside = exact._double_oracle()
+    assert ours.ours > 0
+    assert "iterations to 0.333" in ours.note
+    assert beside.note == "pip install no_such_solver"
+
+
+def test_the_memory_of_the_double_oracle_is_told(capsys):
+    exact.fill()
+    whole, before = map(int, capsys.readouterr().out.split())
+    assert whole >= before > 2**20
 
 
 def test_unknown_parts_are_refused():

@@ -36,6 +36,7 @@ WRONG = {
     "exact": ["kuhn_poker", "leduc_pokr"],
     "bench": ["--only", "nothing"],
     "psro": ["--scenario", "rest_trp"],
+    "psro-openspiel": ["--game", "kuhn_pokr"],
     "doctor": ["--option"],
 }
 """Arguments that cannot work, for every command."""

@@ -22,7 +22,7 @@ from counterplay.bench.row import Row
 from experiments.stop import guarded
 from games.spelling import unknown
 
-PARTS = ("games", "metasolvers", "ppo", "workers", "runs")
+PARTS = ("games", "metasolvers", "exact", "ppo", "workers", "runs")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Bench:
     """Print speeds beside those of named peers, measured in this run; CPU time but for workers and runs."""
 
     only: tuple[str, ...] = PARTS
-    """Parts to run: games, metasolvers, ppo, workers, runs."""
+    """Parts to run: games, metasolvers, exact, ppo, workers, runs."""
     json: Path | None = None
     """Also write the table, with the machine and its load, to this file."""
 

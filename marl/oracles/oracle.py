@@ -43,6 +43,10 @@ class Oracle(Protocol):
     def num_lanes(self) -> int:
         """Lanes it trains on."""
 
+    @property
+    def total_steps(self) -> int:
+        """Steps of a training, over all lanes; 0 where none are played."""
+
     def learner(
         self,
         lanes: Lanes,

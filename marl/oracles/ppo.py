@@ -93,6 +93,11 @@ class PPO:
         """Rollouts that fit the budget."""
         return self.steps // self.batch
 
+    @property
+    def total_steps(self) -> int:
+        """Steps of a training, over all lanes."""
+        return self.updates * self.batch
+
     def learner(
         self,
         lanes: Lanes,

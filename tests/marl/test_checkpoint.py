@@ -10,6 +10,7 @@ import games
 from games.policies import Uniform
 from marl.atomic import BrokenCheckpoint, sweep, verify, whole_folder, write_atomic
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, save_snapshot
+from marl.exact import ExactTable, evaluate_exact
 from marl.networks import policy_layers
 from marl.policies import NeuralPolicy
 from marl.population import evaluate
@@ -94,6 +95,17 @@ def test_a_snapshot_is_equal_when_read_back(stored: tuple[Path, PolicyStore, Sna
         np.testing.assert_array_equal(mine, theirs)
     again = evaluate(GAME, read.populations, 8, seed=0)
     np.testing.assert_array_equal(again.mean, snapshot.payoffs.mean)
+
+
+def test_an_exact_snapshot_is_equal_when_read_back(tmp_path: Path) -> None:
+    game, store = games.make("openspiel:kuhn_poker"), PolicyStore(tmp_path / "policies")
+    store.save("initial", Uniform.of(game.action_spaces[0]), [])
+    populations = [[store.load("initial").policy]] * 2
+    snapshot = Snapshot(0, populations, evaluate_exact(game, populations), np.ones((1, 1)))
+    save_snapshot(tmp_path / "snapshots", snapshot, [["initial"]] * 2, store, {})
+    read = load_snapshot(tmp_path / "snapshots", 0, store)
+    assert isinstance(read.payoffs, ExactTable)
+    np.testing.assert_array_equal(read.payoffs.mean, snapshot.payoffs.mean)
 
 
 def test_policies_other_than_the_measured_ones_are_refused(stored: tuple[Path, PolicyStore, Snapshot]) -> None:

@@ -3,31 +3,67 @@
 import dataclasses
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+from games import make
+from games.exact import TabularPolicy
+from games.game import Lanes
 from games.lanes import GameLanes
 from games.noise import Purpose
-from marl.oracles import ORACLES, PPO, Learner, Oracle
+from games.versus import Versus
+from marl.oracles import ORACLES, PPO, Exact, Learner, Oracle
 from marl.policy_files import load_policy, save_policy
 from tests.marl.small_games import Lock
 
+
+class Quick(NamedTuple):
+    """An oracle that finds the best response of a little game of one step, known by heart, within seconds."""
+
+    oracle: Oracle
+    lanes: Callable[[int], Lanes]
+    """So many of them, of one seat."""
+    best: float
+    """What the best response earns."""
+    seeded: bool
+    """Whether another seed makes another training."""
+
+
+def lock(number):
+    """The code shown must be dialled in, one factor a wheel; the wheels' legal choices always hold it."""
+    return GameLanes(Lock(), number)
+
+
+def against_rock(number):
+    """Paper beats it."""
+    game = make("openspiel:matrix_rps")
+    rock = TabularPolicy.of(game, 1, [1, 0, 0])
+    return Versus(GameLanes(game, number), [[rock], [rock]], np.ones((1, 1)), [0])
+
+
 QUICK = {
-    "ppo": PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,)),
+    "exact": Quick(Exact(), against_rock, 1.0, seeded=False),
+    "ppo": Quick(
+        PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,)),
+        lock,
+        Lock.best,
+        seeded=True,
+    ),
 }
-"""Settings that find the best response of the little game below within seconds."""
 
 every_oracle = pytest.mark.parametrize("name", ORACLES)
 
 
-def lanes(oracle):
-    return GameLanes(Lock(), oracle.num_lanes)
+def learner(quick, seed):
+    return quick.oracle.learner(quick.lanes(quick.oracle.num_lanes), [0], seed)
 
 
-def chosen(policy, seed=9):
+def chosen(quick, policy, seed=9):
     """What the policy does in a thousand fresh episodes, and what that brings."""
-    test = GameLanes(Lock(), 1000)
+    test = quick.lanes(1000)
     test.reset(seed)
     noise = test.noise(Purpose.SEAT, policy.noise_size)
     actions, _ = policy.act(test.observe(0), test.legal(0), policy.start(1000), noise)
@@ -36,12 +72,12 @@ def chosen(policy, seed=9):
 
 @every_oracle
 def test_it_is_a_frozen_dataclass_of_that_kind(name):
-    oracle = QUICK[name]
+    oracle = QUICK[name].oracle
     assert type(oracle) is ORACLES[name]
     assert isinstance(oracle, Oracle)
     with pytest.raises(dataclasses.FrozenInstanceError):
         oracle.steps = 1
-    assert isinstance(oracle.learner(lanes(oracle), [0], 0), Learner)
+    assert isinstance(learner(QUICK[name], 0), Learner)
 
 
 def test_hyperparameters_load_without_torch():
@@ -51,22 +87,23 @@ def test_hyperparameters_load_without_torch():
 
 @every_oracle
 def test_it_finds_the_best_response_and_files_keep_it(name, tmp_path):
-    """The code shown must be dialled in, one factor a wheel; the wheels' legal choices always hold it."""
-    oracle, told = QUICK[name], []
-    policy = oracle.train(lanes(oracle), [0], 5, progress=told.append)[0]
-    actions, reward = chosen(policy)
-    assert reward > 0.95 * Lock.best
-    assert told[-1]["steps"] <= oracle.steps
+    quick, told = QUICK[name], []
+    oracle = quick.oracle
+    policy = oracle.train(quick.lanes(oracle.num_lanes), [0], 5, progress=told.append)[0]
+    actions, reward = chosen(quick, policy)
+    assert reward > 0.95 * quick.best
+    assert told[-1]["steps"] == oracle.total_steps
     save_policy(policy, tmp_path / "policy")
-    assert np.array_equal(chosen(load_policy(tmp_path / "policy"))[0], actions)
+    assert np.array_equal(chosen(quick, load_policy(tmp_path / "policy"))[0], actions)
 
 
 @every_oracle
 def test_equal_seeds_train_equally_though_interrupted(name):
-    oracle = QUICK[name]
-    straight, resumed, other = (oracle.learner(lanes(oracle), [0], seed) for seed in (3, 3, 4))
+    quick = QUICK[name]
+    straight, resumed, other = (learner(quick, seed) for seed in (3, 3, 4))
     told = straight.update()
-    assert told != other.update()
+    assert (told != other.update()) == quick.seeded
     resumed.load_state_dict(straight.state_dict())
+    assert resumed.finished == straight.finished
     np.testing.assert_equal(resumed.update(), straight.update())
-    assert np.array_equal(chosen(resumed.policies[0])[0], chosen(straight.policies[0])[0])
+    assert np.array_equal(chosen(quick, resumed.policies[0])[0], chosen(quick, straight.policies[0])[0])

@@ -9,6 +9,7 @@ from gymnasium.spaces import Discrete, MultiDiscrete
 
 import games
 from games.bucket_brigade.scripted import POLICIES, policy
+from games.exact import TabularPolicy, tabulate
 from games.game import factors
 from marl.networks import policy_layers
 from marl.policies import NeuralPolicy
@@ -138,3 +139,48 @@ def test_truncated_weights_are_named(tmp_path):
     (tmp_path / "short.json").write_text("{")
     with pytest.raises(ValueError, match=r"short\.json is not JSON"):
         load_policy(tmp_path / "short")
+
+
+def tabular():
+    game = games.make("openspiel:kuhn_poker")
+    weights = np.random.default_rng(1).random(game.tree.num_slots)
+    strategy = weights / np.add.reduceat(weights, game.tree.information.offset[:-1])[game.tree.state_of]
+    return game, TabularPolicy.of(game, 1, strategy[game.tree.slots(1)])
+
+
+def test_a_tabular_policy_comes_back_bit_for_bit(tmp_path):
+    game, policy = tabular()
+    save_policy(policy, tmp_path / "table")
+    loaded = load_policy(tmp_path / "table")
+    np.testing.assert_array_equal(loaded.rows, policy.rows)
+    np.testing.assert_array_equal(loaded.table, policy.table)
+    np.testing.assert_array_equal(tabulate(game, loaded, 1), tabulate(game, policy, 1))
+    noise = np.random.default_rng(2).random((len(policy.rows), 1), np.float32)
+    np.testing.assert_array_equal(
+        loaded.act(policy.rows, None, None, noise)[0], policy.act(policy.rows, None, None, noise)[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"states": 7}, "rows should have shape"),
+        ({"features": "many"}, "features should be of type int"),
+        ({"actions": 3}, "table should have shape"),
+    ],
+)
+def test_malformed_tables_are_named_with_the_key(change, complaint, tmp_path):
+    save_policy(tabular()[1], tmp_path / "broken")
+    path = tmp_path / "broken.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ValueError, match=rf"broken.*{complaint}"):
+        load_policy(tmp_path / "broken")
+
+
+@pytest.mark.parametrize("spoilt", [-0.5, 0.7, np.nan])
+def test_tables_that_are_no_distributions_are_refused(spoilt, tmp_path):
+    policy = tabular()[1]
+    policy.table[0, 0] = spoilt
+    save_policy(policy, tmp_path / "broken")
+    with pytest.raises(ValueError, match=r"broken\.safetensors: every row of table"):
+        load_policy(tmp_path / "broken")

@@ -1,0 +1,189 @@
+"""PSRO on finite games of OpenSpiel, with exact payoffs and gaps: the double oracle, or PPO best responses.
+
+python experiments/psro_openspiel.py --help
+"""
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if __name__ == "__main__":  # run as a file, only this folder is on the path
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from experiments.stop import end_at_once
+
+    end_at_once()
+
+from experiments import command
+from experiments.command import Plan, check_profiles, check_ranges, checked_device, checked_solver
+from marl.oracles.exact import Exact
+from marl.oracles.ppo import PPO
+
+# What imports torch, or takes its time, is imported where it is used: --help answers at once.
+if TYPE_CHECKING:
+    import numpy as np
+
+    from games.tree_game import TreeGame
+
+LEAST = {"iterations": 0, "seed": 0, "stop_at": 0, "threads": 1, "workers": 1}
+MOST = {"stop_at": sys.float_info.max, "threads": 1024, "workers": 1024}
+
+
+LITTLE = PPO(steps=65_536, num_lanes=512, minibatches=4, learning_rate=1e-2, entropy_start=0.01, hidden=(32,))
+"""For games of a few dozen information states."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Policy-space response oracles (PSRO) on a finite game of OpenSpiel, measured exactly.
+
+    Every iteration adds one best response per player to the meta-strategy so far, and solves the empirical game again;
+    payoffs, and what the meta-strategy loses to best responses in the whole game, are computed in the game's tree.
+    Results go to a run folder; Ctrl-C loses at most the best response in training, and --resume goes on to exactly the
+    result of an uninterrupted run.
+    """
+
+    game: str = "kuhn_poker"
+    """Game string of OpenSpiel, such as leduc_poker or "kuhn_poker(players=3)"; its whole tree is walked once."""
+    oracle: Literal["exact", "ppo"] = "exact"
+    """Best responses: computed (with zero_sum_nash that is the double oracle), or trained by PPO."""
+    meta_solver: str = "zero_sum_nash"
+    """From payoffs to the meta-strategy: zero_sum_nash (two players), alpha_rank or uniform."""
+    iterations: int = 100
+    """Best responses per player, at most. A finished run can be resumed with more."""
+    stop_at: float = 1e-6
+    """End once the gap in the whole game (NashConv, where players choose independently) is no larger."""
+    alpha: float = 10.0
+    """Intensity of selection of alpha_rank, per largest gain a player can make by changing policy alone."""
+    population_size: int = 50
+    """Individuals per population of alpha_rank."""
+    reward: Literal["own", "team"] = "own"
+    """What best responses maximise: the player's own return, or the sum over all players."""
+    warm_start: bool = False
+    """Let PPO go on from the player's latest policy, where PPO trained that, rather than from scratch."""
+    ppo: PPO = LITTLE
+    """How PPO trains best responses."""
+    seed: int = 0
+    """Equal seeds give equal runs, bit for bit on one kind of CPU."""
+    device: str = "cpu"
+    """Where networks train: cpu, cuda, cuda:1, ..., or auto (cuda where there is one)."""
+    threads: int = 1
+    """CPU threads of a matrix product. For networks this small one is fastest; another number may change last bits."""
+    workers: int | None = None
+    """Processes in which PPO trains side by side, with equal results; by default one a core, up to one a player."""
+    name: str | None = None
+    """Name of the run, whose folder is runs/NAME; GAME-ORACLE-SEED by default, with -smoke where that is given."""
+    run_dir: Path | None = None
+    """Folder of the run, instead of runs/NAME."""
+    resume: bool = False
+    """Go on with the run in that folder. Options not given are those it was started with."""
+    smoke: bool = False
+    """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
+
+    extendable: ClassVar[tuple[str, ...]] = ("iterations", "stop_at", "device")
+    """A longer run begins like a shorter one, and devices come and go."""
+    further: ClassVar[tuple[str, ...]] = ()
+    """Commands to look at a finished run with, beside those for any run."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self, LEAST, MOST)
+
+    @property
+    def folder(self) -> Path:
+        game = re.sub(r"[^A-Za-z0-9_.]+", "-", self.game).strip("-")
+        default = f"{game}-{self.oracle}-{self.seed}" + ("-smoke" if self.smoke else "")
+        return self.run_dir or Path("runs") / (self.name or default)
+
+    def rules(self) -> "TreeGame":
+        """The game that is played. Raises ValueError for one that OpenSpiel lacks, or that is too large."""
+        from games.openspiel import openspiel
+
+        return openspiel(self.game)
+
+    def resume_command(self, iterations: int | None = None) -> str:
+        """The command that goes on with the run, as far as it was to go or to another number of iterations."""
+        return command.resume_command("psro-openspiel", self.folder, iterations)
+
+    def settings(self) -> dict[str, Any]:
+        """What the results depend on, as plain JSON values."""
+        return command.settings(self)
+
+    def headline(self, iteration: int, responses: str | None) -> list[str]:
+        """What was measured in the end, and how."""
+        trained = f", best responses of {self.ppo.total_steps:,} steps" if self.oracle == "ppo" else ""
+        return [
+            f"PSRO with {self.meta_solver} and the oracle {self.oracle} on {self.game}, seed {self.seed}, "
+            f"iteration {iteration}",
+            f"(exact values{trained}):",
+        ]
+
+
+SMOKE = Config(
+    iterations=2,
+    ppo=PPO(steps=1_024, num_lanes=64, epochs=2, minibatches=2, hidden=(16,)),
+    workers=1,
+    smoke=True,
+)
+
+
+@dataclass(frozen=True)
+class Early:
+    """The options that decide what the defaults of all others are."""
+
+    game: str = Config.game
+    oracle: Literal["exact", "ppo"] = Config.oracle
+    seed: int = Config.seed
+    name: str | None = None
+    run_dir: Path | None = None
+    resume: bool = False
+    smoke: bool = False
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code (see `experiments.stop.guarded`)."""
+    return command.run(arguments, parse, planned)
+
+
+def parse(given: list[str]) -> Config:
+    """The configuration on the command line; what it leaves open is the default, tiny, or as a resumed run began."""
+    return command.parsed("psro-openspiel", given, Config(), SMOKE, Early)
+
+
+def planned(config: Config) -> Plan:
+    """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
+    from experiments.values import Computed
+    from games.policies import Uniform
+
+    game = config.rules()
+    solver = checked_solver(config, len(game.agents))
+    solver(first_payoffs(game))
+    check_profiles(config.iterations, len(game.agents))
+    by_play = config.oracle == "ppo"
+    return Plan(
+        config,
+        game,
+        [Uniform.of(space) for space in game.action_spaces],
+        solver,
+        checked_device(config.device),
+        config.ppo if by_play else Exact(),
+        Computed(game, config.stop_at),
+        config.workers if by_play else 1,  # to start another process takes longer than the answers
+    )
+
+
+def first_payoffs(game: "TreeGame") -> "np.ndarray":
+    """[N, 2, ..., 2] payoffs between uniform play and the best responses to it, which show whether they cancel."""
+    import numpy as np
+
+    from games.exact import best_responses, payoff_table, uniform
+
+    tree, even = game.tree, uniform(game.tree)
+    responses = best_responses(tree, even)
+    parts = [np.stack([even[tree.slots(player)], response.part]) for player, response in enumerate(responses)]
+    return payoff_table(tree, parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

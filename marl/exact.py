@@ -1,0 +1,113 @@
+"""Exact values of populations in games with a tree: what `marl.population` estimates by play, without sampling."""
+
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from games.exact import mixture_responses, payoff_table, tabulate
+from games.game import Game, Policy
+from games.tree_game import TreeGame
+from games.versus import Populations
+from marl.population import Estimate, FullGap, held_sizes
+from metasolvers import check_sigma, expected_payoffs
+
+_parts: WeakKeyDictionary[Policy, dict[tuple[TreeGame, int], np.ndarray]] = WeakKeyDictionary()
+"""What policies play, by game and player: PSRO asks for all of them in every iteration."""
+
+
+class ExactTable(NamedTuple):
+    """Expected returns of every joint profile of the populations."""
+
+    mean: np.ndarray  # [N, k_1, ..., k_N] payoffs
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        """[N, k_1, ..., k_N] zeros."""
+        return np.zeros(self.mean.shape)
+
+    @property
+    def episodes(self) -> np.ndarray:
+        """[k_1, ..., k_N] int64 zeros: none is played."""
+        return np.zeros(self.mean.shape[1:], np.int64)
+
+
+def tree_game(game: object) -> TreeGame:
+    """The game, where it has a tree. Raises ValueError for any other."""
+    if not isinstance(game, TreeGame):
+        raise ValueError(
+            f"exact values are of games with a tree, such as make('openspiel:kuhn_poker'), got {game!r}: play episodes "
+            "of it instead (marl.population), and train best responses (the oracle ppo)"
+        )
+    return game
+
+
+def population_parts(game: TreeGame, populations: Populations) -> list[np.ndarray]:
+    """For every player [k, S_player] what its policies play. Each policy is tabulated once, and kept while it lives.
+
+    Raises ValueError as `games.exact.tabulate`.
+    """
+    return [
+        np.stack([policy_part(game, policy, player) for policy in population])
+        for player, population in enumerate(populations)
+    ]
+
+
+def policy_part(game: TreeGame, policy: Policy, player: int) -> np.ndarray:
+    """[S_player] what one policy plays in a player's seat; see `population_parts`."""
+    known = _parts.setdefault(policy, {})
+    if (game, player) not in known:
+        known[game, player] = tabulate(game, policy, player)
+    return known[game, player]
+
+
+def evaluate_exact(game: Game, populations: Populations, known: ExactTable | None = None) -> ExactTable:
+    """Payoffs of every profile of the populations; those that `known` holds are taken from it.
+
+    Raises ValueError for a game without a tree, policies that cannot be tabulated, or a `known` table of populations
+    that these do not extend.
+
+    >>> from games import make
+    >>> from games.policies import Uniform
+    >>> kuhn = make("openspiel:kuhn_poker")
+    >>> evaluate_exact(kuhn, [[Uniform.of(space)] for space in kuhn.action_spaces]).mean.tolist()
+    [[[0.125]], [[-0.125]]]
+    """
+    rules = tree_game(game)
+    sizes = tuple(len(population) for population in populations)
+    held = held_sizes(known, sizes)
+    parts = population_parts(rules, populations)
+    table = np.empty((len(sizes), *sizes))
+    if known is not None:
+        table[(slice(None), *(slice(size) for size in held))] = known.mean
+    for player, size in enumerate(held):  # the profiles of which this player's policy is the first new one
+        blocks = [*(slice(old) for old in held[:player]), slice(size, None), *(slice(None),) * len(sizes[player + 1 :])]
+        chosen = [own[block] for own, block in zip(parts, blocks, strict=True)]
+        if all(len(own) for own in chosen):
+            table[(slice(None), *blocks)] = payoff_table(rules.tree, chosen)
+    return ExactTable(table)
+
+
+def exact_gap(game: Game, populations: Populations, payoffs: ExactTable, sigma: np.ndarray) -> FullGap:
+    """The full game's CCE gap of sigma, which is its NashConv where sigma is a product; exact.
+
+    `payoffs` are of these populations. `chosen` numbers a best response as if it were added to the population.
+    Raises ValueError as `evaluate_exact`, and for a sigma that does not fit.
+    """
+    rules = tree_game(game)
+    joint = check_sigma(sigma, payoffs.mean)
+    responses = mixture_responses(rules.tree, population_parts(rules, populations), joint)
+    earned = expected_payoffs(payoffs.mean, joint)
+    # Rounding may leave an equilibrium just below zero.
+    gains = [max(response.value - float(own), 0.0) for response, own in zip(responses, earned, strict=True)]
+    chosen = [len(population) if gain else None for population, gain in zip(populations, gains, strict=True)]
+    return FullGap(_exact(sum(gains)), [_exact(gain) for gain in gains], chosen)
+
+
+def exact_returns(payoffs: ExactTable, sigma: np.ndarray) -> list[Estimate]:
+    """What every player earns under sigma."""
+    return [_exact(float(value)) for value in expected_payoffs(payoffs.mean, sigma)]
+
+
+def _exact(value: float) -> Estimate:
+    return Estimate(value, 0.0, "exact")

@@ -1,0 +1,69 @@
+"""How `Exact` finds its answer: by a look at who plays the other seats, and a sweep of the game's tree."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from games.exact import TabularPolicy, mixture_responses, uniform
+from games.game import Lanes, Policy
+from games.lanes import GameLanes
+from games.tree import Tree
+from games.versus import Cast, Versus
+from marl.exact import policy_part, tree_game
+from marl.wrappers import TeamReward
+from metasolvers import marginal
+
+
+class ExactLearner:
+    """Implements `marl.oracles.Learner`; see `Exact.learner`. Before its first update, it plays uniformly."""
+
+    def __init__(self, lanes: Lanes, seats: Sequence[int]):
+        if not isinstance(lanes, Versus) or len(lanes.seats) != 1 or len(seats) != 1:
+            raise ValueError(
+                f"the exact oracle answers for one seat of games.versus.Versus, got lanes {type(lanes).__name__} for "
+                f"seats {tuple(seats)}: let every seat have a training of its own"
+            )
+        inner, self.name, (self.seat,) = lanes.lanes, seats[0], lanes.seats
+        team = isinstance(inner, TeamReward)
+        inner = inner.lanes if isinstance(inner, TeamReward) else inner
+        self.game = tree_game(inner.game if isinstance(inner, GameLanes) else inner)
+        self.tree = with_team_reward(self.game.tree) if team else self.game.tree
+        self.part = uniform(self.tree)[self.tree.slots(self.seat)]
+        self.parts, self.sigma = self._others(lanes.cast)
+        self.finished = False
+
+    def _others(self, cast: Cast) -> tuple[list[np.ndarray], np.ndarray]:
+        """What those who are ever played play, and their joint distribution; the seat's own policies summed out."""
+        joint = cast.sigma.sum(axis=self.seat, keepdims=True)
+        played = [np.flatnonzero(marginal(joint, player)).tolist() for player in range(joint.ndim)]
+        parts = [
+            self.part[None]
+            if player == self.seat
+            else np.stack([policy_part(self.game, cast.populations[player][index], player) for index in indices])
+            for player, indices in enumerate(played)
+        ]
+        return parts, joint[np.ix_(*played)]
+
+    @property
+    def policies(self) -> dict[int, Policy]:
+        return {self.name: TabularPolicy.of(self.game, self.seat, self.part)}
+
+    def update(self) -> dict[str, float]:
+        """Find the best response; `return` is what it earns."""
+        response = mixture_responses(self.tree, self.parts, self.sigma)[self.seat]
+        self.part, self.finished = response.part, True
+        return {"update": 1, "steps": 0, "return": response.value}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"part": self.part, "finished": self.finished}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.part, self.finished = state["part"], state["finished"]
+
+
+def with_team_reward(tree: Tree) -> Tree:
+    """The tree in which everybody earns the sum over all players."""
+    team = tree.nodes.rewards.sum(axis=1, keepdims=True)
+    rewards = np.broadcast_to(team, tree.nodes.rewards.shape)
+    return Tree(tree.nodes._replace(rewards=rewards), tree.information, tree.keys)

@@ -1,0 +1,203 @@
+"""Exact payoffs, gaps and best responses of populations, and PSRO with them: the double oracle."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from games import make
+from games.exact import TabularPolicy, mixture_gains, mixture_responses, nash_conv, tabulate, uniform
+from games.exact.populations import behavioural
+from games.lanes import GameLanes
+from games.policies import Uniform
+from games.versus import Versus
+from marl.exact import evaluate_exact, exact_gap, exact_returns, population_parts
+from marl.networks import policy_layers
+from marl.oracles import Exact
+from marl.policies import NeuralPolicy
+from marl.population import evaluate
+from marl.psro import best_response, psro
+from metasolvers import alpha_rank, zero_sum_nash
+from metasolvers import uniform as uniform_sigma
+from tests.marl.small_games import Fixed, Lock
+
+KUHN, KUHN_3, LEDUC, RPS = (
+    make(f"openspiel:{name}") for name in ("kuhn_poker", "kuhn_poker(players=3)", "leduc_poker", "matrix_rps")
+)
+
+
+def randoms(game, sizes, seed=0):
+    """Populations of random tabular policies, the last of each a network."""
+    rng = np.random.default_rng(seed)
+    tree, features = game.tree, game.observation_spaces[0].shape[0]
+
+    def table(player):
+        weights = rng.random(tree.num_slots)
+        strategy = weights / np.add.reduceat(weights, tree.information.offset[:-1])[tree.state_of]
+        return TabularPolicy.of(game, player, strategy[tree.slots(player)])
+
+    def network(player):
+        return NeuralPolicy.of(policy_layers(features, (4,), (game.choices,), rng), game.action_spaces[player])
+
+    return [[*(table(player) for _ in range(k - 1)), network(player)] for player, k in enumerate(sizes)]
+
+
+def correlated(sizes, seed=1):
+    weights = np.random.default_rng(seed).random(sizes)
+    return weights / weights.sum()
+
+
+def initial(game):
+    return [[Uniform.of(space)] for space in game.action_spaces]
+
+
+def double_oracle(game, populations, solver, iterations):
+    """Snapshots, and their exact gaps."""
+
+    def respond(populations, sigma, iteration):
+        train = partial(best_response, game, Exact(), populations, sigma)
+        return [train(seat, 0, f"train/{iteration}/{seat}") for seat in range(len(game.agents))]
+
+    for snapshot in psro(populations, respond, partial(evaluate_exact, game), solver, iterations):
+        yield snapshot, exact_gap(game, snapshot.populations, snapshot.payoffs, snapshot.sigma).total.value
+
+
+@pytest.mark.parametrize(("game", "sizes"), [(KUHN, (3, 2)), (KUHN_3, (2, 1, 3))], ids=repr)
+def test_payoffs_are_those_that_play_estimates(game, sizes):
+    populations = randoms(game, sizes)
+    exact, played = evaluate_exact(game, populations), evaluate(game, populations, 4000, seed=0)
+    assert np.all(abs(exact.mean - played.mean) < 5 * played.standard_error)
+    assert not exact.standard_error.any()
+    assert not exact.episodes.any()
+    assert exact.standard_error.shape == exact.mean.shape == (len(sizes), *exact.episodes.shape)
+
+
+@pytest.mark.parametrize(("game", "sizes"), [(KUHN, (4, 3)), (KUHN_3, (2, 3, 3))], ids=repr)
+@pytest.mark.parametrize("grown", [(1, 0, 0), (0, 1, 1), (1, 1, 2), (0, 0, 0)])
+def test_a_table_is_extended_to_what_it_would_have_been(game, sizes, grown):
+    populations = randoms(game, sizes)
+    fewer = [population[: len(population) - more] for population, more in zip(populations, grown, strict=False)]
+    known = evaluate_exact(game, fewer)
+    known.mean[(slice(None), *(0,) * len(sizes))] = 7  # what is known is not asked again
+    extended, whole = evaluate_exact(game, populations, known).mean, evaluate_exact(game, populations).mean
+    assert np.all(extended[(slice(None), *(0,) * len(sizes))] == 7)
+    extended[(slice(None), *(0,) * len(sizes))] = whole[(slice(None), *(0,) * len(sizes))]
+    np.testing.assert_allclose(extended, whole, rtol=0, atol=1e-12)
+
+
+def test_a_table_of_other_populations_is_refused():
+    with pytest.raises(ValueError, match="cannot be extended"):
+        evaluate_exact(KUHN, randoms(KUHN, (1, 1)), evaluate_exact(KUHN, randoms(KUHN, (2, 1))))
+
+
+def test_every_policy_is_tabulated_once():
+    asked = []
+
+    class Asked(Uniform):
+        def probabilities(self, observation, legal):
+            asked.append(len(observation))
+            return super().probabilities(observation, legal)
+
+    policy = Asked((2,), True)
+    for _ in range(2):
+        first, second = population_parts(KUHN, [[policy], [policy]])
+    assert asked == [6, 6]  # six information states a player
+    np.testing.assert_array_equal(first[0], tabulate(KUHN, policy, 0))
+    np.testing.assert_array_equal(second[0], tabulate(KUHN, policy, 1))
+
+
+@pytest.mark.parametrize(("game", "sizes"), [(KUHN, (3, 2)), (KUHN_3, (2, 1, 3))], ids=repr)
+def test_the_gap_of_any_mixture(game, sizes):
+    populations, sigma = randoms(game, sizes), correlated(sizes)
+    table = evaluate_exact(game, populations)
+    gap = exact_gap(game, populations, table, sigma)
+    gains = mixture_gains(game.tree, population_parts(game, populations), sigma)
+    assert [gain.value for gain in gap.gains] == pytest.approx(gains, abs=1e-12)
+    assert gap.total.value == pytest.approx(gains.sum(), abs=1e-12)
+    assert {(gain.kind, gain.standard_error) for gain in (gap.total, *gap.gains)} == {("exact", 0.0)}
+    assert gap.chosen == list(sizes)
+    returns = [value.value for value in exact_returns(table, sigma)]
+    assert returns == pytest.approx((table.mean * sigma).reshape(len(sizes), -1).sum(axis=1))
+
+
+def test_the_gap_of_a_product_is_its_nash_conv():
+    populations, sigma = randoms(LEDUC, (2, 2)), np.outer([0.3, 0.7], [0.9, 0.1])
+    gap = exact_gap(LEDUC, populations, evaluate_exact(LEDUC, populations), sigma)
+    strategy = behavioural(LEDUC.tree, population_parts(LEDUC, populations), sigma)
+    assert gap.total.value == pytest.approx(nash_conv(LEDUC.tree, strategy), abs=1e-9)
+
+
+@pytest.mark.parametrize(("game", "sizes"), [(KUHN, (3, 2)), (KUHN_3, (2, 1, 3))], ids=repr)
+def test_the_oracle_answers_correlated_mixtures(game, sizes):
+    populations, sigma = randoms(game, sizes), correlated(sizes)
+    responses = mixture_responses(game.tree, population_parts(game, populations), sigma)
+    for seat, response in enumerate(responses):
+        policy = best_response(game, Exact(), populations, sigma, seat, 0, "train/1/0")
+        np.testing.assert_array_equal(tabulate(game, policy, seat), response.part)
+        told = []
+        best_response(game, Exact(), populations, sigma, seat, 5, "any", progress=told.append)
+        assert told == [{"update": 1, "steps": 0, "return": pytest.approx(response.value, abs=1e-12)}]
+
+
+def test_the_oracle_maximises_the_team_where_asked():
+    """The prisoner gains by defecting, and the two together by keeping still."""
+    game = make("openspiel:matrix_pd")
+    one = np.ones((1, 1))
+    defects, keeps_still = (
+        best_response(game, Exact(), initial(game), one, 0, 0, "train", reward) for reward in ("own", "team")
+    )
+    assert tabulate(game, defects, 0).tolist() == [0, 1]
+    assert tabulate(game, keeps_still, 0).tolist() == [1, 0]
+
+
+def test_policies_that_are_never_played_need_not_be_tabulated():
+    odd = Fixed((0.5, 0.5))  # cannot tell its probabilities
+    even = Uniform.of(KUHN.action_spaces[0])
+    populations, sigma = [[odd, odd], [even, odd]], np.array([[0.25, 0], [0.75, 0]])
+    policy = best_response(KUHN, Exact(), populations, sigma, 0, 0, "train/1/0")
+    alone = best_response(KUHN, Exact(), [[even], [even]], np.ones((1, 1)), 0, 0, "train/1/0")
+    np.testing.assert_array_equal(policy.table, alone.table)
+    with pytest.raises(ValueError, match="tell their probabilities"):
+        best_response(KUHN, Exact(), populations, sigma, 1, 0, "train/1/0")
+
+
+def test_before_its_update_the_learner_plays_uniformly():
+    lanes = Versus(GameLanes(KUHN, 1), initial(KUHN), np.ones((1, 1)), [1])
+    (policy,) = Exact().learner(lanes, [0], 0).policies.values()
+    np.testing.assert_array_equal(tabulate(KUHN, policy, 1), uniform(KUHN.tree)[KUHN.tree.slots(1)])
+
+
+def test_what_the_oracle_cannot_answer():
+    lock = Versus(GameLanes(Lock(), 1), [[Uniform.of(Lock().action_spaces[0])]], np.ones(1), [0])
+    kuhn = GameLanes(KUHN, 1)
+    for lanes, seats, message in (
+        (lock, [0], "games with a tree, .* got Lock"),
+        (kuhn, [0, 1], "one seat of games.versus.Versus, got lanes GameLanes"),
+        (Versus(kuhn, initial(KUHN), np.ones((1, 1)), [0, 1]), [0, 1], r"for seats \(0, 1\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Exact().learner(lanes, seats, 0)
+    with pytest.raises(ValueError, match="games with a tree"):
+        evaluate_exact(make("matching_pennies"), [])
+
+
+def test_double_oracle_on_rock_paper_scissors():
+    """From Rock: Paper, then Scissors; NashConv 2, 2, 0 with one, two, three strategies [by hand]."""
+    rock = [[TabularPolicy.of(RPS, player, [1, 0, 0])] for player in range(2)]
+    snapshots, gaps = zip(*double_oracle(RPS, rock, zero_sum_nash, 2), strict=True)
+    assert gaps == pytest.approx([2, 2, 0], abs=1e-12)
+    played = population_parts(RPS, snapshots[-1].populations)
+    assert all(parts.tolist() == np.eye(3).tolist() for parts in played)
+
+
+def test_double_oracle_solves_kuhn_poker():
+    """Kuhn (1950): -1/18 to the first player, in every equilibrium."""
+    *_, (last, gap) = double_oracle(KUHN, initial(KUHN), zero_sum_nash, 10)
+    assert gap == pytest.approx(0, abs=1e-9)
+    assert exact_returns(last.payoffs, last.sigma)[0].value == pytest.approx(-1 / 18, abs=1e-9)
+
+
+@pytest.mark.parametrize("solver", [uniform_sigma, alpha_rank])
+def test_three_players_come_closer_to_equilibrium(solver):
+    gaps = [gap for _, gap in double_oracle(KUHN_3, initial(KUHN_3), solver, 12)]
+    assert min(gaps[6:]) < 0.5 * gaps[0]
