@@ -1,13 +1,13 @@
 """Small rings written out, for exact solutions: the chances and expected rewards of every night, from the kernel."""
 
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
-from games.bucket_brigade.fires import workers
+from games.bucket_brigade.fires import BURNING, workers
 from games.bucket_brigade.params import Params
-from games.bucket_brigade.rules import BucketBrigade, State
+from games.bucket_brigade.rules import BucketBrigade
 
 LIMIT = 50_000
 """States of a night, 3^H (4 H)^N, up to which games are written out: 36,864 with 2 houses and 4 agents."""
@@ -57,22 +57,20 @@ def write_out(game: BucketBrigade, limit: int = LIMIT) -> Model:
     houses = rings(game.H)
     start = _weights(_outcomes(game.H), np.broadcast_to(params.rho.astype(np.float64), game.H))
     state = game.init(params, _outcomes(game.H))
-    chance, _ = _night(game, params, houses, 0)
+    played = cache(partial(_night, game, params))
 
     @cache
-    def night(opening: bool, may_end: bool) -> Night:
-        """All that a night's number matters for."""
-        number = 0 if opening else min_nights + 1 if may_end else 1
+    def night(number: int) -> Night:
         after = game.init(params, np.zeros((len(houses), game.H), np.float32))
-        after = after._replace(houses=houses, night=np.full(len(houses), (min_nights + 1) * may_end, np.int16))
-        return Night(_night(game, params, houses, number)[1], ~game.terminated(params, after))
+        after = after._replace(houses=houses, night=np.full(len(houses), number + 1, np.int16))
+        return Night(played(number)[1], ~game.terminated(params, after))
 
-    min_nights = int(params.min_nights[0])
-    numbers = range(min(stationary_from(game), game.max_nights - 1) + 1)
+    late = stationary_from(game)
+    kinds = [0, *[1] * (late - 1), late]  # the first night may pay less, and late ones may be the last
     return Model(
         start=np.bincount(ring_numbers(state.houses), start, len(houses)),
-        chance=chance,
-        nights=tuple(night(number == 0, number >= min_nights) for number in numbers),
+        chance=played(0)[0],
+        nights=tuple(night(number) for number in kinds[: game.max_nights]),
         max_nights=game.max_nights,
         places=np.tile(np.arange(game.H), (game.N, 1)) if params.reach is None else params.reach[0].astype(np.int64),
     )
@@ -111,36 +109,40 @@ def ring_numbers(houses: np.ndarray) -> np.ndarray:
     return np.ravel_multi_index(tuple(houses.T.astype(np.int64)), (3,) * houses.shape[1])
 
 
-def _night(game: BucketBrigade, params: Params, houses: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
+def _night(game: BucketBrigade, params: Params, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Chances [S, M, S] and expected rewards [S, M, N] of a night of that number."""
-    N, H, S = game.N, game.H, len(houses)
+    N, H = game.N, game.H
     moves = np.indices((H, 2) * N).reshape(2 * N, -1).T
+    parts = [_ring_night(game, params, number, ring, moves) for ring in rings(H)]
+    chances, rewards = (np.stack(column) for column in zip(*parts, strict=True))
+    return chances, rewards
+
+
+def _ring_night(
+    game: BucketBrigade, params: Params, number: int, ring: np.ndarray, moves: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Chances [M, S] and expected rewards [M, N] of a ring [H] and all joint moves [M, 2 N]."""
+    H, M, S = game.H, len(moves), 3**game.H
+    burning = ring == BURNING
     noise = _outcomes(2 * H)
-    move, outcome = (index.ravel() for index in np.indices((len(moves), len(noise))))
-    actions = tuple(np.insert(moves[move][:, 2 * seat : 2 * seat + 2], 2, 0, axis=1) for seat in range(N))
-    start = game.init(params, noise[outcome][:, :H])._replace(night=np.full(len(move), number, np.int16))
-    chances, rewards = [], []
-    for ring in houses:
-        before = start._replace(houses=np.tile(ring, (len(move), 1)))
-        after = game.step(params, before, actions, noise[outcome])
-        weights = _weights(noise[outcome], _probabilities(params, after))
-        next_ring = move * S + ring_numbers(after.houses)
-        chances.append(np.bincount(next_ring, weights, len(moves) * S).reshape(len(moves), S))
-        earned = weights[:, None] * after.rewards.astype(np.float64)
-        rewards.append(earned.reshape(len(moves), len(noise), N).sum(axis=1))
-    return np.stack(chances), np.stack(rewards)
+    noise = noise[((noise[:, :H] > 0) | burning).all(axis=1)]  # where nothing burns, no luck is needed
+    move, outcome = (index.ravel() for index in np.indices((M, len(noise))))
+    silent = np.zeros_like(move)
+    actions = tuple(np.stack([*moves[move, 2 * i : 2 * i + 2].T, silent], axis=1) for i in range(game.N))
+    start = game.init(params, noise[outcome][:, :H])
+    start = start._replace(houses=np.tile(ring, (len(move), 1)), night=np.full(len(move), number, np.int16))
+    after = game.step(params, start, actions, noise[outcome])
+    saves = np.append(0.0, params.p_save[0].astype(np.float64))
+    rescue = saves[workers(params, after.positions.T, after.modes.T)].T * burning
+    weights = _weights(noise[outcome], np.hstack([rescue, np.full_like(rescue, params.rho[0])]))
+    chances = np.bincount(move * S + ring_numbers(after.houses), weights, M * S).reshape(M, S)
+    earned = weights[:, None] * after.rewards.astype(np.float64)
+    return chances, earned.reshape(M, len(noise), game.N).sum(axis=1)
 
 
 def _outcomes(columns: int) -> np.ndarray:
     """[2^columns, columns] float32: all ways in which uniforms are as low or as high as they get."""
     return np.indices((2,) * columns).reshape(columns, -1).T * np.nextafter(np.float32(1), np.float32(0))
-
-
-def _probabilities(params: Params, after: State) -> np.ndarray:
-    """[B, 2 H] of each house: that its fire is put out by the workers who came, and that it catches fire."""
-    saves = np.append(0.0, params.p_save[0].astype(np.float64))
-    rescue = saves[workers(params, after.positions.T, after.modes.T)].T
-    return np.concatenate([rescue, np.full_like(rescue, params.rho[0])], axis=1)
 
 
 def _weights(noise: np.ndarray, probabilities: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from games.bucket_brigade.markov import (
     team_optimum,
 )
 from games.bucket_brigade.scripted import FAMILIES, POLICIES, policy
+from games.bucket_brigade.tables import Tabular
 from games.game import Policy
 from games.play import play, play_mixture
 from games.policies import Uniform, draw
@@ -356,6 +357,31 @@ def test_pure_mixtures_are_profiles():
     gap = cce_gap(game, populations, sigma)
     assert gap.kind == "exact"
     np.testing.assert_allclose(gap.gains, deviation_gains(game, profile).clip(min=0), atol=1e-9)
+
+
+def test_where_agents_meant_to_go_is_hidden():
+    """House 3 is too far from home at house 1: who sets out for it on the first night looks like who stays."""
+    game = BucketBrigade(
+        "v2_minimal", num_houses=4, num_agents=2, adjacent_only=True, max_nights=2, kappa=0.9, cost=20.0
+    )
+    stay, far, works = 4, 12, 2
+
+    def player(*choices: int) -> Tabular:
+        return Tabular(np.tile(np.reshape(choices, (2, *[1] * 7)), (1, 81, *[1] * 6)), 2, 4)
+
+    rests = player(stay, stay)
+    values = [
+        mixture_response(game, [[policy("spread", game)], [helper, rests]], np.array([[0.5, 0.5]]), 0).value
+        for helper in (player(stay, works), player(far, works))
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+def test_responses_know_where_they_end_up():
+    game = BucketBrigade("v2_minimal", num_houses=4, num_agents=2, adjacent_only=True, max_nights=3)
+    profile = [policy("spread", game), Linear.of(game, 0, slice(26, 28), scale=3.0)]  # positions
+    response = best_response(game, profile, 0)
+    assert exact_returns(game, [response.policy, profile[1]])[0] == pytest.approx(response.value, rel=1e-12)
 
 
 def test_one_policy_under_two_names_is_one():
