@@ -81,7 +81,10 @@ class Pictured(Protocol):
 
 @runtime_checkable
 class Policy(Protocol):
-    """A way to play one seat, on all rows of a batch at once; scripted, tabular, neural and recurrent alike."""
+    """A way to play one seat, on all rows of a batch at once; scripted, tabular, neural and recurrent alike.
+
+    For exact solutions it also tells its distribution, see `games.policies.joint_probabilities`.
+    """
 
     @property
     def noise_size(self) -> int:

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 from array_api_compat import array_namespace, device
 from gymnasium.spaces import Space
 
-from games.game import Array, Legal, factors
+from games.game import Array, Legal, Policy, factors
+from games.lanes import to_numpy
 
 
 @dataclass(frozen=True)
@@ -81,3 +83,30 @@ def draw(probabilities: Array, noise: Array) -> Array:
     index = xp.arange(probabilities.shape[1], device=device(probabilities))
     last = xp.max(xp.where(probabilities > 0, index[None, :], xp.zeros_like(index)[None, :]), axis=1)
     return xp.minimum(choice, last)
+
+
+def joint_probabilities(policy: Policy, observation: np.ndarray, legal: Legal, choices: tuple[int, ...]) -> np.ndarray:
+    """[B, A_1 * ... * A_F] float64: how likely each combination of the factors' `choices` is, in C order.
+
+    Told by the policy's `joint(observation, legal)`, [B, A_1 * ... * A_F]; or by its action, if it has no use for
+    noise; or, where it draws its factors one by one, by its `probabilities(observation, legal)`, one [B, A_f] a factor.
+    Policies with memory are asked about the start of an episode. Raises ValueError for a policy with none of these.
+    """
+    lanes = len(observation)
+    if hasattr(policy, "joint"):
+        rows = to_numpy(policy.joint(observation, legal)).astype(np.float64)
+    elif policy.noise_size == 0:
+        action, _ = policy.act(observation, legal, policy.start(lanes), np.zeros((lanes, 0), np.float32))
+        columns = tuple(to_numpy(action).reshape(lanes, -1).T)
+        rows = np.zeros((lanes, int(np.prod(choices))))
+        rows[np.arange(lanes), np.ravel_multi_index(columns, choices)] = 1
+    elif hasattr(policy, "probabilities"):
+        rows = np.ones((lanes, 1))
+        for factor in policy.probabilities(observation, legal):
+            rows = (rows[:, :, None] * to_numpy(factor).astype(np.float64)[:, None, :]).reshape(lanes, -1)
+    else:
+        raise ValueError(
+            f"a policy must tell its probabilities here, got {type(policy).__name__}: give it a method "
+            "joint(observation, legal) -> [B, all actions], or probabilities(observation, legal) -> one [B, A] a factor"
+        )
+    return rows / rows.sum(axis=1, keepdims=True)  # policies' float32 sums to 1 up to its rounding

@@ -12,6 +12,17 @@ from games.noise import Purpose
 Populations = Sequence[Sequence[Policy]]
 
 
+def checked_sigma(populations: Populations, sigma: np.ndarray) -> np.ndarray:
+    """[k_1, ..., k_N] float64. Raises ValueError where sigma is not a distribution over the populations' profiles."""
+    sizes = tuple(len(population) for population in populations)
+    sigma = np.asarray(sigma, np.float64)
+    if sigma.shape != sizes:
+        raise ValueError(f"sigma must have one axis entry per policy, {sizes}, got shape {sigma.shape}")
+    if not (np.isfinite(sigma).all() and (sigma >= 0).all() and abs(sigma.sum() - 1) < 1e-6):
+        raise ValueError(f"sigma must be a distribution: entries >= 0 that sum to 1, got a sum of {sigma.sum()}")
+    return sigma
+
+
 class Cast:
     """Plays `seats` of `lanes`: every episode of every lane is cast afresh with one *joint* profile from `sigma`.
 
@@ -25,12 +36,7 @@ class Cast:
     def __init__(self, lanes: Lanes, populations: Populations, sigma: np.ndarray, seats: Sequence[int]):
         if len(populations) != len(lanes.agents):
             raise ValueError(f"there must be one population per seat: {len(lanes.agents)}, got {len(populations)}")
-        sizes = tuple(len(population) for population in populations)
-        sigma = np.asarray(sigma, np.float64)
-        if sigma.shape != sizes:
-            raise ValueError(f"sigma must have one axis entry per policy, {sizes}, got shape {sigma.shape}")
-        if not (np.isfinite(sigma).all() and (sigma >= 0).all() and abs(sigma.sum() - 1) < 1e-6):
-            raise ValueError(f"sigma must be a distribution: entries >= 0 that sum to 1, got a sum of {sigma.sum()}")
+        sigma = checked_sigma(populations, sigma)
         self.lanes, self.populations, self.sigma, self.seats = lanes, populations, sigma, tuple(seats)
         joint = sigma.sum(axis=tuple(seat for seat in range(sigma.ndim) if seat not in self.seats))
         self._profiles = np.argwhere(joint > 0)

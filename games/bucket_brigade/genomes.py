@@ -71,6 +71,20 @@ class Genome:
         signal = xp.where(noise[:, 3] < self.honesty, mode, 1 - mode)
         return xp.stack([xp.where(goes_home, home, drawn), mode, signal], axis=1), None
 
+    def joint(self, observation: Array, legal: Legal) -> Array:
+        """[B, 4 H] float64 probabilities of the actions, as `games.policies.joint_probabilities` asks for them."""
+        xp, seen = array_namespace(observation), read(observation, self.agents, self.houses)
+        fires = xp.astype(seen.burning, xp.float64)
+        number_of_fires = xp.sum(fires, axis=1, keepdims=True)
+        home = xp.astype(house_numbers(seen) == (first(seen.asked > 0) % self.houses)[:, None], xp.float64)
+        elsewhere = fires / xp.clip(number_of_fires, 1, None) + home * xp.astype(number_of_fires == 0, xp.float64)
+        stays = xp.sum(home * fires, axis=1, keepdims=True) * self.own_priority
+        works = self.work * (1 - self.rest_bias)
+        rests, goes = home * (1 - works), (home * stays + elsewhere * (1 - stays)) * works
+        lies = 1 - self.honesty
+        cells = [rests * self.honesty, rests * lies, goes * lies, goes * self.honesty]  # by mode, then by signal
+        return xp.reshape(xp.stack(cells, axis=2), (fires.shape[0], -1))
+
 
 @dataclass(frozen=True)
 class FullGenome:

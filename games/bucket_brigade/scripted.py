@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from games.bucket_brigade.genomes import ARCHETYPES, SIMPLE_GENES, FullGenome, Genome
 from games.bucket_brigade.observation import first, nth_fire, number, read
@@ -80,6 +80,13 @@ class Firefighter:
         mode = xp.astype((fire < self.houses) & (noise[:, 0] < self.p), xp.int64)
         return action(fire * mode, mode, mode), None
 
+    def joint(self, observation: Array, legal: Legal) -> Array:
+        """[B, 4 H] float64 probabilities of the actions, as `games.policies.joint_probabilities` asks for them."""
+        xp = array_namespace(observation)
+        low, high = xp.zeros_like(observation[:, :1]), xp.ones_like(observation[:, :1])
+        goes, rests = (self.act(observation, legal, None, noise)[0] for noise in (low, high))
+        return self.p * one_hot(goes, self.houses) + (1 - self.p) * one_hot(rests, self.houses)
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -106,6 +113,13 @@ class Spread:
 def action(house: Array, mode: Array, signal: Array) -> Array:
     """[B, 3] int64 from three columns [B]."""
     return array_namespace(house).stack([house, mode, signal], axis=1)
+
+
+def one_hot(actions: Array, houses: int) -> Array:
+    """[B, 4 H] float64: 1 at the number of the action [B, 3] in C order."""
+    xp = array_namespace(actions)
+    numbers = xp.arange(4 * houses, dtype=xp.int64, device=device(actions))
+    return xp.astype(numbers[None, :] == (4 * actions[:, 0] + 2 * actions[:, 1] + actions[:, 2])[:, None], xp.float64)
 
 
 def build(kind: type, game: BucketBrigade, **fields: Any) -> Policy:

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from games.exact.strategies import MASS_TOLERANCE, check_strategy, mixed, plans, profile, uniform
 from games.exact.values import Response, responses_to
 from games.tree import Tree
+from games.versus import checked_sigma
 
 
 def sequence_payoffs(tree: Tree) -> tuple[csr_array, csr_array]:
@@ -61,7 +62,7 @@ def mixture_responses(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLike) 
     Raises ValueError for a sigma that does not fit, and as `check_strategy`.
     """
     _check_populations(tree, parts)
-    joint = check_mixture(sigma, [len(np.atleast_2d(population)) for population in parts])
+    joint = checked_sigma([np.atleast_2d(population) for population in parts], sigma)
     moves = _moves(tree, [own_plans(tree, player, population) for player, population in enumerate(parts)])
     return responses_to(tree, np.stack([_mixed_reach(moves, joint, player) for player in range(tree.players)]))
 
@@ -84,7 +85,7 @@ def behavioural(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLike) -> np.
     deviations from it gain.
     """
     _check_populations(tree, parts)
-    joint = check_mixture(sigma, [len(np.atleast_2d(population)) for population in parts])
+    joint = checked_sigma([np.atleast_2d(population) for population in parts], sigma)
     axes = range(joint.ndim)
     marginals = [joint.sum(axis=tuple(axis for axis in axes if axis != player)) for player in axes]
     independent = marginals[0]
@@ -97,16 +98,6 @@ def behavioural(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLike) -> np.
             f"the product of its marginals: use mixture_gains or mixture_responses, which keep it correlated"
         )
     return profile(tree, [mixed(tree, player, parts[player], marginals[player]) for player in axes])
-
-
-def check_mixture(sigma: ArrayLike, sizes: Sequence[int]) -> np.ndarray:
-    """sigma as float64 of the shape `sizes`. Raises ValueError where it is no distribution of that shape."""
-    joint = np.asarray(sigma, np.float64)
-    if joint.shape != tuple(sizes):
-        raise ValueError(f"sigma must be a joint distribution over populations of {tuple(sizes)}, got {joint.shape}")
-    if not (joint.min(initial=0) >= 0 and abs(joint.sum() - 1) <= MASS_TOLERANCE):
-        raise ValueError(f"sigma must be non-negative and sum to 1, got {joint.min()} and more, of sum {joint.sum()}")
-    return joint
 
 
 def _check_populations(tree: Tree, parts: Sequence[ArrayLike]) -> None:

@@ -369,9 +369,9 @@ def test_populations_and_mixtures_that_do_not_fit_are_refused():
     parts = populations(game, [2, 3], 0)
     with pytest.raises(ValueError, match="a population for each of 2 players, got 1"):
         exact.payoff_table(game, parts[:1])
-    with pytest.raises(ValueError, match=r"populations of \(2, 3\), got \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"one axis entry per policy, \(2, 3\), got shape \(3, 2\)"):
         exact.mixture_gains(game, parts, np.full((3, 2), 1 / 6))
-    with pytest.raises(ValueError, match="non-negative and sum to 1"):
+    with pytest.raises(ValueError, match="entries >= 0 that sum to 1"):
         exact.behavioural(game, parts, np.full((2, 3), 1 / 5))
     with pytest.raises(ValueError, match="one part for each of 2 players, got 3"):
         exact.profile(game, [parts[0][0]] * 3)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from games.game import factors
-from games.policies import Uniform, draw
+from games.policies import Uniform, draw, joint_probabilities
 
 N = 20_000
 SEEN = np.zeros((N, 1), np.float32)
@@ -55,6 +55,12 @@ def test_draws_follow_their_probabilities(xp):
     noise = np.random.default_rng(0).random(N, np.float32)
     share = np.bincount(np.asarray(draw(xp.put(probabilities), xp.put(noise))), minlength=4) / N
     np.testing.assert_allclose(share, probabilities[0], atol=0.015)
+
+
+def test_joint_probabilities_of_independent_factors_are_products():
+    legal = (np.array([[True, True]]), np.array([[True, False, True]]))
+    told = joint_probabilities(Uniform.of(MultiDiscrete([2, 3])), SEEN[:1], legal, (2, 3))
+    np.testing.assert_array_equal(told, [[0.25, 0, 0.25, 0.25, 0, 0.25]])
 
 
 def test_factors_of_other_spaces_are_refused():

@@ -13,6 +13,7 @@ from games.bucket_brigade.rules import BURNING, REST, RUINED, SAFE, WORK
 from games.bucket_brigade.scripted import BLIND, POLICIES, Firefighter, policy
 from games.game import Policy
 from games.lanes import put_like, tree_map
+from games.policies import joint_probabilities
 
 GAME = BucketBrigade()
 FIELDS = {
@@ -102,6 +103,20 @@ def test_genomes_work_at_home_elsewhere_or_for_nothing():
     at_home = (home[home[:, 1] == WORK, 0] == 1).mean()
     assert abs(at_home - (0.9 + 0.1 / 2)) < 0.02
     assert (act(policy("genome hero", GAME), rings([[]] * 5), seat=2) == [2, 1, 1]).all()
+
+
+@pytest.mark.parametrize("name", [name for name in POLICIES if made(name).start(1) is None])
+def test_policies_play_as_likely_as_they_tell(name, xp):
+    n, cases = 4000, rings([[3, 6], [1, 6, 8], [9], []])
+    params, scripted = GAME.params(), made(name) if name != "firefighter" else Firefighter("owned", p=0.3)
+    state = GAME.init(params, np.zeros((len(cases), 10), np.float32))._replace(houses=cases)
+    told = joint_probabilities(scripted, GAME.observe(params, state, 1), None, (10, 2, 2))
+    np.testing.assert_allclose(told.sum(axis=1), 1)
+    if hasattr(scripted, "joint"):
+        np.testing.assert_allclose(scripted.joint(xp.put(GAME.observe(params, state, 1)), None), told, atol=1e-15)
+    chosen = act(scripted, np.repeat(cases, n, axis=0), 1, seed=3) @ [4, 2, 1]
+    share = np.stack([np.bincount(block, minlength=40) for block in chosen.reshape(-1, n)]) / n
+    assert (np.abs(share - told) <= 4.5 * np.sqrt(told * (1 - told) / n)).all()
 
 
 def full_genome(**genes: float) -> FullGenome:
