@@ -1,9 +1,10 @@
 """Seats played by populations: one joint profile per lane and episode, drawn from a meta-strategy."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 
 import numpy as np
 from array_api_compat import array_namespace, device
+from numpy.typing import ArrayLike
 
 from games.game import Array, Lanes, Legal, Memory, Outcome, Policy
 from games.lanes import put_lanes, put_like, to_numpy, tree_leaves, tree_map
@@ -12,15 +13,15 @@ from games.noise import Purpose
 Populations = Sequence[Sequence[Policy]]
 
 
-def checked_sigma(populations: Populations, sigma: np.ndarray) -> np.ndarray:
+def checked_sigma(populations: Sequence[Sized], sigma: ArrayLike) -> np.ndarray:
     """[k_1, ..., k_N] float64. Raises ValueError where sigma is not a distribution over the populations' profiles."""
     sizes = tuple(len(population) for population in populations)
-    sigma = np.asarray(sigma, np.float64)
-    if sigma.shape != sizes:
-        raise ValueError(f"sigma must have one axis entry per policy, {sizes}, got shape {sigma.shape}")
-    if not (np.isfinite(sigma).all() and (sigma >= 0).all() and abs(sigma.sum() - 1) < 1e-6):
-        raise ValueError(f"sigma must be a distribution: entries >= 0 that sum to 1, got a sum of {sigma.sum()}")
-    return sigma
+    joint = np.asarray(sigma, np.float64)
+    if joint.shape != sizes:
+        raise ValueError(f"sigma must have one axis entry per policy, {sizes}, got shape {joint.shape}")
+    if not (np.isfinite(joint).all() and (joint >= 0).all() and abs(joint.sum() - 1) < 1e-6):
+        raise ValueError(f"sigma must be a distribution: entries >= 0 that sum to 1, got a sum of {joint.sum()}")
+    return joint
 
 
 class Cast:

@@ -30,20 +30,22 @@ def from_openspiel(game: TreeGame, policy: Any) -> np.ndarray:
     return check_strategy(tree, strategy)
 
 
-def to_openspiel(game: TreeGame, strategy: ArrayLike) -> Any:
-    """The `pyspiel.TabularPolicy` that plays a strategy [S].
+def to_openspiel(game: TreeGame, strategy: ArrayLike, player: int | None = None) -> Any:
+    """The `pyspiel.TabularPolicy` that plays a strategy [S], for all players or for one.
 
     Raises ValueError as `check_strategy`, and where OpenSpiel has one name for information states that are played
-    differently.
+    differently; where everybody sees everything those of several players may share theirs: ask for one `player`.
     """
     import pyspiel
 
     tree, checked = game.tree, check_strategy(game.tree, strategy)
     table: dict[str, list[tuple[int, float]]] = {}
-    for state, key in enumerate(tree.keys):
+    for state in range(len(tree.keys)) if player is None else tree.states(player):
+        key = tree.keys[state]
         slots = slice(tree.information.offset[state], tree.information.offset[state + 1])
         entry = list(zip(tree.information.actions[slots].tolist(), checked[slots].tolist(), strict=True))
         held = table.setdefault(key, entry)
         if not np.allclose(held, entry, rtol=0, atol=MASS_TOLERANCE):
-            raise ValueError(f"OpenSpiel has one name for information states that are played differently: {key!r}")
+            advice = "ask for one player's policy" if player is None else "play them alike"
+            raise ValueError(f"OpenSpiel has one name for what is played differently, {key!r}: {advice}")
     return pyspiel.TabularPolicy(table)

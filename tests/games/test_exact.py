@@ -265,11 +265,22 @@ def test_policies_and_strategies():
     assert (abs(played.mean(axis=0) - exact.expected_returns(game.tree, strategy)) < 4 * error).all()
 
 
-@pytest.mark.parametrize("name", ["kuhn_poker(players=3)", "matrix_pd", "goofspiel(num_cards=3)", "tiny_hanabi"])
+@pytest.mark.parametrize("name", ["kuhn_poker(players=3)", "matrix_pd", "leduc_poker", "tiny_hanabi"])
 def test_strategies_go_to_openspiel_and_back(name):
     game = make(f"openspiel:{name}")
     strategy = random_strategy(game.tree, np.random.default_rng(2))
     np.testing.assert_array_equal(from_openspiel(game, to_openspiel(game, strategy)), strategy)
+
+
+def test_players_may_share_the_names_of_what_they_know():
+    game = make("openspiel:goofspiel(num_cards=3)")
+    strategy = random_strategy(game.tree, np.random.default_rng(2))
+    with pytest.raises(
+        ValueError, match=r"(?s)one name for what is played differently, 'Point card .*: ask for one player"
+    ):
+        to_openspiel(game, strategy)
+    own = to_openspiel(game, strategy, player=1).policy_table()
+    assert set(own) == {game.tree.keys[state] for state in game.tree.states(1)}
 
 
 def test_python_policies_of_openspiel():
