@@ -25,7 +25,11 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "games.bucket_brigade": ("BucketBrigade", "SCENARIOS"),
     "games.bucket_brigade.scripted": ("POLICIES", "policy"),
     "games.bucket_brigade.optimum": ("team_optimum", "Optimum", "Plan"),
-    "games.policies": ("Uniform", "draw"),
+    "games.bucket_brigade.markov": (
+        *("exact_returns", "best_response", "deviation_gains", "nash_conv", "team_optimum", "gap_closed", "Response"),
+    ),
+    "games.bucket_brigade.beliefs": ("exact_payoffs", "mixture_response", "cce_gap", "MixtureResponse", "Gap"),
+    "games.policies": ("Uniform", "draw", "joint_probabilities"),
     "games.lanes": ("GameLanes", "tree_map", "put_lanes", "to_numpy"),
     "games.versus": ("Versus", "Cast"),
     "games.play": ("play", "play_mixture", "states", "Episodes"),

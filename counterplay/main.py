@@ -47,6 +47,7 @@ COMMANDS = {
     "conform": Command("games.conformance.__main__", "whether an environment or a game keeps the rules", typed=True),
     "parity": Command("games.bucket_brigade.parity", "Bucket Brigade beside published and measured values", typed=True),
     "optimum": Command("games.bucket_brigade.optimum", "the most that teams can earn in Bucket Brigade", typed=True),
+    "rings": Command("games.bucket_brigade.small_rings", "exact gains of scripted teams on small rings", typed=True),
     "exact": Command("counterplay.exact", "exact values of OpenSpiel's games beside its own", typed=True),
     "bench": Command("counterplay.bench.__main__", "speeds beside named peers, on one core"),
     "doctor": Command("counterplay.doctor", "whether this machine has what is needed, and what is missing"),

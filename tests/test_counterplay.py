@@ -33,6 +33,7 @@ WRONG = {
     "conform": ["no.such.module:game"],
     "parity": ["--only", "nothing of that name"],
     "optimum": ["--scenario", "rest_trp"],
+    "rings": ["--scenario", "rest_trap"],
     "exact": ["kuhn_poker", "leduc_pokr"],
     "bench": ["--only", "nothing"],
     "psro": ["--scenario", "rest_trp"],

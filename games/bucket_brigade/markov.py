@@ -21,6 +21,8 @@ PRECISION = 1e-11
 
 
 class Response(NamedTuple):
+    """A best response."""
+
     value: float  # the exact return of the seat that responds
     policy: Tabular  # deterministic; earns it
 
@@ -86,7 +88,7 @@ def team_optimum(game: BucketBrigade, limit: int = LIMIT) -> tuple[float, list[T
 
 
 def gap_closed(value: float, random: float, reference: float) -> float:
-    """Where a value lies between that of random play, 0, and a reference, such as the team's optimum, 1."""
+    """Where a value lies between random play at 0 and a reference at 1: the team's optimum, or a best response."""
     return (value - random) / (reference - random)
 
 
