@@ -97,10 +97,9 @@ class Session:
         initial = [[self.store.load(f"initial/{player}").policy] for player in self.players]
         solver, iterations = self.plan.solver, self.config.iterations
         left = psro(initial, self.respond, self.evaluate, solver, iterations, self.latest)
-        while not self.values.enough(self.rows):
-            try:
-                yield next(left)
-            except StopIteration:
+        for snapshot in () if self.values.enough(self.rows) else left:
+            yield snapshot
+            if self.values.enough(self.rows):
                 return
 
     def respond(self, populations: Populations, sigma: np.ndarray, iteration: int) -> list[Policy]:
