@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from counterplay.bench.row import Row
+from counterplay.doctor import installed
 from experiments.stop import guarded
 from games.spelling import unknown
 
@@ -78,8 +78,7 @@ def _machine() -> Iterator[tuple[str, object]]:
     yield "machine", platform.machine()
     yield "python", platform.python_version()
     for package in ("numpy", "torch", "open_spiel", "pgx", "jax"):
-        if package in ("numpy", "torch", "open_spiel") or find_spec(package):
-            yield package, version(package)
+        yield package, installed(package)
 
 
 def _number(value: float) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import or_
 from time import process_time
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +89,7 @@ def ours(game: str, lanes: int) -> Play:
         for seat in seats:
             played.observe(seat)
         # Whoever waits has no legal action, and what it plays is ignored: one action serves all seats.
-        legal = reduce(or_, (played.legal(seat)[0] for seat in seats))
+        legal = reduce(or_, (mask for seat in seats for mask in played.legal(seat) or ()))
         action = draw_legal(legal, played.noise(Purpose.SEAT, 1)[:, 0])
         played.step((action,) * len(seats))
         return lanes
@@ -131,7 +132,7 @@ def rl_environment(game: str, lanes: int, moves: int = 200) -> Play:
     from open_spiel.python import rl_environment
 
     env, generator = rl_environment.Environment(game), np.random.default_rng(0)
-    now = env.reset()
+    now: Any = env.reset()
 
     def play() -> int:
         nonlocal now
