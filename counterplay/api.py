@@ -29,7 +29,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("exact_returns", "best_response", "deviation_gains", "nash_conv", "team_optimum", "gap_closed", "Response"),
     ),
     "games.bucket_brigade.beliefs": ("exact_payoffs", "mixture_response", "cce_gap", "MixtureResponse", "Gap"),
-    "games.policies": ("Uniform", "draw", "joint_probabilities"),
+    "games.policies": ("Uniform", "draw", "draw_any", "draw_legal", "joint_probabilities"),
     "games.lanes": ("GameLanes", "tree_map", "put_lanes", "to_numpy"),
     "games.versus": ("Versus", "Cast"),
     "games.play": ("play", "play_mixture", "states", "Episodes"),

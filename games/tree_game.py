@@ -120,6 +120,11 @@ class TreeGame:
         )
         return Params(*(table[None] for table in tables))
 
+    @cached_property
+    def _even(self) -> bool:
+        """Whether chance moves to all children of a node alike, so that none has an alias."""
+        return bool((self._tables.alias[0] == np.arange(self.tree.num_nodes)).all())
+
     def init(self, params: Params, noise: Array) -> State:
         xp = array_namespace(noise)
         root = xp.zeros_like(noise[:, 0], dtype=xp.int64)
@@ -142,6 +147,8 @@ class TreeGame:
         # Rounding may bring the largest uniform up to the number of outcomes.
         whole = xp.minimum(xp.floor(place), outcomes - 1)
         child = xp.where(outcomes > 0, params.first[0][node] + xp.astype(whole, xp.int64), node)
+        if self._even:
+            return child
         return xp.where(place - whole < params.keep[0][child], child, params.alias[0][child])
 
     def observe(self, params: Params, state: State, seat: int) -> Array:

@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 
 from counterplay.bench import __main__ as command
-from counterplay.bench import exact, games, metasolvers, ppo, runs, workers
+from counterplay.bench import exact, games, metasolvers, openspiel, ppo, runs, workers
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     monkeypatch.setattr(games, "WINDOWS", 1)
     monkeypatch.setattr(games, "SECONDS", 0.01)
+    monkeypatch.setattr(openspiel, "GAMES", {"kuhn_poker": "kuhn_poker"})
+    monkeypatch.setattr(openspiel, "LANES", 32)
+    monkeypatch.setattr(openspiel, "ROUNDS", 1)
+    monkeypatch.setattr(openspiel, "SECONDS", 0.01)
     monkeypatch.setattr(ppo, "ROUNDS", 1)
     monkeypatch.setattr(workers, "ROUNDS", 1)
     monkeypatch.setattr(exact, "GAME", "kuhn_poker")
@@ -62,6 +66,21 @@ def test_the_memory_of_the_double_oracle_is_told(capsys):
     exact.fill()
     whole, before = map(int, capsys.readouterr().out.split())
     assert whole >= before > 2**20
+
+
+def test_compiled_games_are_timed_beside_pgx_and_openspiel():
+    pgx, environment = openspiel.rows()
+    assert (pgx.peer, environment.peer) == ("PGX, as many", "rl_environment, one lane")
+    for row in (pgx, environment):
+        assert row.ratio == pytest.approx(row.ours / row.peer_value)
+        assert "MiB" in row.note
+
+
+def test_the_peers_must_be_there(monkeypatch):
+    for lacking, package in (("pyspiel", "open_spiel"), ("pgx", "counterplay.bench")):
+        monkeypatch.setattr(command, "find_spec", lambda name, lacking=lacking: None if name == lacking else True)
+        with pytest.raises(ValueError, match=f"pip install .?{package}"):
+            command.main(["--only", "openspiel"])
 
 
 def test_unknown_parts_are_refused():

@@ -214,6 +214,21 @@ def test_every_game_is_listed_and_described(name: str, capsys: pytest.CaptureFix
         assert words in out
 
 
+def test_a_game_of_openspiel_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["games", "openspiel:leduc_poker"]) == 0
+    out = capsys.readouterr().out
+    for words in (
+        "game string",
+        "Discrete(3)",
+        "Round: 1",
+        'games.make("openspiel:leduc_poker")',
+        'game="leduc_poker")',
+    ):
+        assert words in out
+    assert main(["games", "openspiel:leduc_pokr"]) == 2
+    assert "did you mean 'leduc_poker'" in capsys.readouterr().err
+
+
 def test_reference_values_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["parity", "--only", "random easy", "--episodes", "200"]) == 0
     assert "values, 0 beyond" in capsys.readouterr().out

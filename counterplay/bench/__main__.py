@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,10 +18,11 @@ from rich.console import Console
 from rich.table import Table
 
 from counterplay.bench.row import Row
+from counterplay.doctor import installed
 from experiments.stop import guarded
 from games.spelling import unknown
 
-PARTS = ("games", "metasolvers", "exact", "ppo", "workers", "runs")
+PARTS = ("games", "openspiel", "metasolvers", "exact", "ppo", "workers", "runs")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Bench:
     """Print speeds beside those of named peers, measured in this run; CPU time but for workers and runs."""
 
     only: tuple[str, ...] = PARTS
-    """Parts to run: games, metasolvers, exact, ppo, workers, runs."""
+    """Parts to run: games, openspiel, metasolvers, exact, ppo, workers, runs."""
     json: Path | None = None
     """Also write the table, with the machine and its load, to this file."""
 
@@ -45,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise ValueError(f"--only needs a part, and --json a file in a folder that exists; got {config}")
     if find_spec("pyspiel") is None:
         raise ValueError("the benchmark measures beside OpenSpiel, which is not here: pip install open_spiel")
+    if "openspiel" in config.only and find_spec("pgx") is None:
+        raise ValueError("openspiel is measured beside PGX, which is not here: pip install 'counterplay[bench]'")
     load = os.getloadavg()
     rows = []
     for part in config.only:
@@ -75,8 +77,8 @@ def _machine() -> Iterator[tuple[str, object]]:
     yield "cpus", os.cpu_count()
     yield "machine", platform.machine()
     yield "python", platform.python_version()
-    for package in ("numpy", "torch", "open_spiel"):
-        yield package, version(package)
+    for package in ("numpy", "torch", "open_spiel", "pgx", "jax"):
+        yield package, installed(package)
 
 
 def _number(value: float) -> str:

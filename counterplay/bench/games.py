@@ -22,7 +22,7 @@ def rows() -> Iterator[Row]:
     actions = _random_actions(lanes)
     face = _face_steps("bucket_brigade")
     peer = "one-lane PettingZoo face"
-    stepping = LANES * _per_second(lambda: lanes.step(actions))
+    stepping = LANES * per_second(lambda: lanes.step(actions))
     yield Row("bucket_brigade, 4,096 lanes", stepping, "lane-steps/s", peer, face, stepping / face, ">= 1.5M/s")
 
     def step_and_observe() -> None:
@@ -30,7 +30,7 @@ def rows() -> Iterator[Row]:
         for seat in range(len(lanes.agents)):
             lanes.observe(seat)
 
-    observing = LANES * _per_second(step_and_observe)
+    observing = LANES * per_second(step_and_observe)
     yield Row("  with all four seats observed", observing, "lane-steps/s", peer, face, observing / face, "")
     yield Row("bucket_brigade, PettingZoo Parallel face", face, "steps/s", "", None, None, "")
     yield from _pennies()
@@ -47,9 +47,9 @@ def _pennies() -> Iterator[Row]:
         environment.reset()
         environment.step([0, 1])
 
-    peer, name = _per_second(episode), "OpenSpiel rl_environment"
+    peer, name = per_second(episode), "OpenSpiel rl_environment"
     for what, ours in (
-        ("matching_pennies, 4,096 lanes", LANES * _per_second(lambda: lanes.step(actions))),
+        ("matching_pennies, 4,096 lanes", LANES * per_second(lambda: lanes.step(actions))),
         ("  PettingZoo Parallel face", _face_steps("matching_pennies")),
     ):
         yield Row(what, ours, "episodes/s", name, peer, ours / peer, "")
@@ -75,10 +75,10 @@ def _face_steps(name: str) -> float:
         if not env.agents:
             env.reset()
 
-    return _per_second(step)
+    return per_second(step)
 
 
-def _per_second(function: Callable[[], object]) -> float:
+def per_second(function: Callable[[], object]) -> float:
     """Calls per CPU second, in the best of some windows: other load on the machine only ever slows them."""
     function()
     best = 0.0
