@@ -40,7 +40,8 @@ PLAYED = View(COLUMNS, CAPTION)
 VALUE = "value of player 0"
 EXACT = View(
     ("iteration", "policies", "NashConv", "CCE gap", VALUE, "CPU s", "time left"),
-    "exact values of the meta-strategy in the whole game; its gap is NashConv where players choose independently",
+    "exact values of the meta-strategy in the whole game: NashConv where players choose\n"
+    "independently, else the coarse correlated equilibrium (CCE) gap",
 )
 
 

@@ -30,8 +30,8 @@ EXPLOITABILITY, CHECKED = 0.01, 10
 """CFR+ ends at this exploitability, which is looked at once in so many iterations."""
 NASH_CONV, ITERATIONS = 0.5, 300
 """Where the double oracle ends."""
-PEER_NASH_CONV, PEER_SECONDS, SIMULATIONS = 1.0, 90.0, 1000
-"""Where psro_v2 ends, after how long at the latest, and its episodes per profile (its example's default)."""
+PEER_NASH_CONV, PEER_SECONDS, SIMULATIONS = 1.0, 90.0, 100
+"""Where psro_v2 ends, after how long at the latest, and its episodes per profile: its example's 1,000 take longer."""
 NEEDED = ("cvxpy", "ecos")
 """Packages that psro_v2 needs to solve its meta-games and does not bring along."""
 

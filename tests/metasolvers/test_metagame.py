@@ -10,6 +10,7 @@ from metasolvers import (
     deviation_gains,
     expected_payoffs,
     exploitability,
+    is_product,
     marginal,
     nash_conv,
     product,
@@ -81,6 +82,11 @@ def test_marginals_of_a_product_come_back():
     assert sigma.shape == (2, 1, 3)
     for player, strategy in enumerate(strategies):
         np.testing.assert_allclose(marginal(sigma, player), strategy)
+
+
+def test_products_are_told_from_correlated_distributions():
+    assert is_product(product([[0.25, 0.75], [1.0], [0.5, 0.5]]))
+    assert not is_product([[0.5, 0], [0, 0.5]])
 
 
 def test_expected_payoffs_of_a_sure_profile():
