@@ -14,9 +14,10 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "games.tree": ("Tree", "Nodes", "Information", "Builder"),
     "games.tree_game": ("TreeGame", "Sight"),
     "games.exact": (
-        *("uniform", "check_strategy", "profile", "plans", "behaviour", "reach", "mixed"),
+        *("uniform", "check_strategy", "check_population", "profile", "plans", "reach"),
+        *("behaviour_of_plan", "behaviour_of_mixture", "part_of_mixture"),
         *("expected_returns", "best_responses", "Response", "deviation_gains", "nash_conv", "exploitability"),
-        *("payoff_table", "sequence_payoffs", "behavioural", "mixture_responses", "mixture_gains"),
+        *("payoff_table", "sequence_payoffs", "mixture_responses", "mixture_gains"),
         *("zero_sum_equilibrium", "Equilibrium", "cfr", "cfr_plus"),
         *("TabularPolicy", "tabulate", "observations"),
     ),

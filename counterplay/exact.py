@@ -25,7 +25,8 @@ def main(games: Annotated[tuple[str, ...], tyro.conf.Positional] = (), long: boo
 
     Args:
         games: Game strings of OpenSpiel; nineteen of all kinds by default.
-        long: Five more that take OpenSpiel from ten seconds to the better part of an hour.
+        long: Five more, liars_dice, tic_tac_toe and leduc_poker(players=3) among them, which take OpenSpiel from ten
+            seconds to the better part of an hour.
         seed: Of the random policies.
     """
     if seed < 0:
@@ -53,7 +54,7 @@ def _row(found: Agreement) -> tuple[str, ...]:
         str(tree.players),
         f"{tree.num_nodes:,}",
         f"{len(tree.keys):,}",
-        f"{found.returns[0]:+.6f}",
+        f"{round(found.returns[0], 6) + 0.0:+.6f}",
         f"{found.nash_conv:.6f}",
         _value(tree),
         f"{found.apart:.0e}",
@@ -67,6 +68,6 @@ def _value(tree: Tree) -> str:
     if tree.players != 2 or tree.num_slots > LARGEST_PROGRAM:
         return ""
     try:
-        return f"{zero_sum_equilibrium(tree).value + 0.0:+.12f}"
+        return f"{round(zero_sum_equilibrium(tree).value, 12) + 0.0:+.12f}"
     except ValueError:  # general-sum
         return ""

@@ -10,6 +10,7 @@ from games.bucket_brigade import BucketBrigade
 from games.envs import AECFace, ParallelFace
 from games.game import Game
 from games.normal_form import NormalForm, battle_of_the_sexes, blotto, matching_pennies, rock_paper_scissors
+from games.openspiel import PREFIX
 from games.openspiel import openspiel as openspiel_game  # `games.openspiel` stays the module
 from games.spelling import unknown
 
@@ -24,19 +25,16 @@ GAMES: dict[str, Callable[..., Game]] = {
 }
 """Every game by name; a factory's parameters are the game's."""
 
-OPENSPIEL = "openspiel:"
-"""What the names of OpenSpiel's games begin with."""
-
 
 def make(name: str, **params: Any) -> Game:
     """The game called `name`; "openspiel:leduc_poker(players=3)" is that game of OpenSpiel.
 
     Raises ValueError for unknown names and parameters.
     """
-    if name.startswith(OPENSPIEL):
-        if "game" in params or name == OPENSPIEL:
+    if name.startswith(PREFIX):
+        if "game" in params or name == PREFIX:
             raise ValueError(f"name one game of OpenSpiel, as in 'openspiel:leduc_poker'; got {name!r} and {params}")
-        name, params = "openspiel", params | {"game": name.removeprefix(OPENSPIEL)}
+        name, params = "openspiel", params | {"game": name.removeprefix(PREFIX)}
     if name not in GAMES:
         raise unknown("game", name, GAMES)
     known = signature(GAMES[name]).parameters

@@ -8,8 +8,10 @@ from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from hashlib import sha256
 from importlib.metadata import version
 from math import log, prod
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +22,9 @@ from games.tree_files import cached_sight, cached_tree
 from games.tree_game import Sight, TreeGame
 
 OBSERVATIONS = ("information_state", "observation")
+
+PREFIX = "openspiel:"
+"""What the names of OpenSpiel's games begin with."""
 
 SIMULTANEOUS = -2
 """OpenSpiel's current player where all seats move at once."""
@@ -37,8 +42,8 @@ def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_node
     """A finite game of OpenSpiel, by its game string such as "leduc_poker(players=3)".
 
     Agents see information-state tensors, or observation tensors where the game has no others (`observation` chooses:
-    "information_state" or "observation"). All sizes of a game are compiled by walking its whole tree once, which is
-    kept in a cache folder by game string and OpenSpiel version (`games.tree_files`).
+    "information_state" or "observation"). The game is compiled by walking its whole tree, and once more when first
+    asked what agents see; both are kept in a cache folder by game string and OpenSpiel version (`games.tree_files`).
 
     Raises ValueError where OpenSpiel is not installed, for an unknown game or parameter, chance that cannot be
     enumerated, players who forget, tensors that the game does not provide, or more than `max_nodes` nodes.
@@ -52,13 +57,30 @@ def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_node
     rules = load(game)
     seen = _tensors(rules, observation)
     name = str(rules)
-    origin = f"OpenSpiel {version('open_spiel')}: {name}"
+    origin = f"OpenSpiel {version('open_spiel')}: {name}{_files(rules.get_parameters())}"
     tree = cached_tree(origin, partial(compiled, rules, max_nodes))
     if tree.num_nodes > max_nodes:
         raise _too_large(rules, max_nodes)
     look = partial(_seen, name, seen, f"{origin}, {seen}")
-    asked = "" if observation is None else f" seen by {observation}"
-    return TreeGame(f"openspiel:{name}{asked}", tree, rules.num_distinct_actions(), look, partial(_text, name))
+    return TreeGame(f"{PREFIX}{name}", tree, rules.num_distinct_actions(), look, partial(_text, name), seen)
+
+
+def game_string(game: TreeGame) -> str:
+    """OpenSpiel's own name of a compiled game. Raises ValueError for one that is not OpenSpiel's."""
+    if not game.name.startswith(PREFIX):
+        raise ValueError(f"wanted a game of OpenSpiel, got {game!r}")
+    return game.name.removeprefix(PREFIX)
+
+
+def _files(parameters: dict[str, Any]) -> str:
+    """Digests of the files that parameters name, of those of nested games too: such games change with them."""
+    found = ""
+    for value in parameters.values():
+        if isinstance(value, dict):
+            found += _files(value)
+        elif isinstance(value, str) and Path(value).is_file():
+            found += f" {sha256(Path(value).read_bytes()).hexdigest()}"
+    return found
 
 
 def _seen(game: str, seen: str, origin: str) -> Sight:

@@ -1,6 +1,7 @@
 """Policies that play any game."""
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -8,6 +9,9 @@ from gymnasium.spaces import Space
 
 from games.game import Array, Legal, Policy, factors
 from games.lanes import to_numpy
+
+MASS_TOLERANCE = 1e-6
+"""How far probabilities may be from summing to one: float32 rounding stays below it."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,8 @@ def joint_probabilities(policy: Policy, observation: np.ndarray, legal: Legal, c
 
     Told by the policy's `joint(observation, legal)`, [B, A_1 * ... * A_F]; or by its action, if it has no use for
     noise; or, where it draws its factors one by one, by its `probabilities(observation, legal)`, one [B, A_f] a factor.
-    Policies with memory are asked about the start of an episode. Raises ValueError for a policy with none of these.
+    Policies with memory are asked about the start of an episode. Raises ValueError for a policy with none of these, or
+    whose answer is no distribution over so many choices.
     """
     lanes = len(observation)
     if hasattr(policy, "joint"):
@@ -98,7 +103,7 @@ def joint_probabilities(policy: Policy, observation: np.ndarray, legal: Legal, c
     elif policy.noise_size == 0:
         action, _ = policy.act(observation, legal, policy.start(lanes), np.zeros((lanes, 0), np.float32))
         columns = tuple(to_numpy(action).reshape(lanes, -1).T)
-        rows = np.zeros((lanes, int(np.prod(choices))))
+        rows = np.zeros((lanes, prod(choices)))
         rows[np.arange(lanes), np.ravel_multi_index(columns, choices)] = 1
     elif hasattr(policy, "probabilities"):
         rows = np.ones((lanes, 1))
@@ -109,4 +114,11 @@ def joint_probabilities(policy: Policy, observation: np.ndarray, legal: Legal, c
             f"a policy must tell its probabilities here, got {type(policy).__name__}: give it a method "
             "joint(observation, legal) -> [B, all actions], or probabilities(observation, legal) -> one [B, A] a factor"
         )
-    return rows / rows.sum(axis=1, keepdims=True)  # policies' float32 sums to 1 up to its rounding
+    total = rows.sum(axis=1, keepdims=True)
+    if rows.shape != (lanes, prod(choices)) or not ((abs(total - 1) <= MASS_TOLERANCE) & (rows >= 0)).all():
+        worst = int(abs(total[:, 0] - 1).argmax()) if lanes else 0
+        raise ValueError(
+            f"probabilities must be [{lanes}, {prod(choices)}], not negative, and sum to 1; {type(policy).__name__} "
+            f"gives {rows.shape}, down to {rows.min()}, and a sum of {total[worst, 0]} in row {worst}"
+        )
+    return rows / total  # policies' float32 sums to 1 up to its rounding

@@ -44,7 +44,7 @@ class TreeGame:
     """N players in a finite tree; `choices` numbers the actions. Chance is drawn by the alias method [Walker 1977].
 
     `look` gives what the seats see, when first asked for. `text` tells a state in words, given the number of the child
-    that was taken at every node on the way there.
+    that was taken at every node on the way there. Games are equal where their names and what is `seen` are.
     """
 
     def __init__(
@@ -54,11 +54,12 @@ class TreeGame:
         choices: int,
         look: Callable[[], Sight],
         text: Callable[[tuple[int, ...]], str],
+        seen: str = "",
     ):
-        self.name, self.tree, self.choices, self.look, self.text = name, tree, choices, look, text
+        self.name, self.tree, self.choices, self.look, self.text, self.seen = name, tree, choices, look, text, seen
 
     def __reduce__(self) -> tuple:
-        return TreeGame, (self.name, self.tree, self.choices, self.look, self.text)
+        return TreeGame, (self.name, self.tree, self.choices, self.look, self.text, self.seen)
 
     @cached_property
     def sight(self) -> Sight:
@@ -66,10 +67,10 @@ class TreeGame:
         return self.look()
 
     def __repr__(self) -> str:
-        return f"TreeGame({self.name!r})"
+        return f"TreeGame({self.name!r}, seen={self.seen!r})"
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.name == self.name
+        return type(other) is type(self) and (other.name, other.seen) == (self.name, self.seen)
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -1,9 +1,24 @@
 """Exact values of finite games: returns, best responses, NashConv, equilibria, without sampling."""
 
 from games.exact.policies import TabularPolicy, observations, tabulate
-from games.exact.populations import behavioural, mixture_gains, mixture_responses, payoff_table, sequence_payoffs
+from games.exact.populations import (
+    behaviour_of_mixture,
+    mixture_gains,
+    mixture_responses,
+    payoff_table,
+    sequence_payoffs,
+)
 from games.exact.regret import cfr, cfr_plus
-from games.exact.strategies import behaviour, check_strategy, mixed, plans, profile, reach, uniform
+from games.exact.strategies import (
+    behaviour_of_plan,
+    check_population,
+    check_strategy,
+    part_of_mixture,
+    plans,
+    profile,
+    reach,
+    uniform,
+)
 from games.exact.values import (
     Response,
     best_responses,
@@ -18,20 +33,21 @@ __all__ = [
     "Equilibrium",
     "Response",
     "TabularPolicy",
-    "behaviour",
-    "behavioural",
+    "behaviour_of_mixture",
+    "behaviour_of_plan",
     "best_responses",
     "cfr",
     "cfr_plus",
+    "check_population",
     "check_strategy",
     "deviation_gains",
     "expected_returns",
     "exploitability",
-    "mixed",
     "mixture_gains",
     "mixture_responses",
     "nash_conv",
     "observations",
+    "part_of_mixture",
     "payoff_table",
     "plans",
     "profile",

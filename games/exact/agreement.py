@@ -7,7 +7,7 @@ import numpy as np
 
 from games.exact.strategies import uniform
 from games.exact.values import best_responses, deviation_gains, expected_returns
-from games.openspiel import load, openspiel, walk
+from games.openspiel import game_string, load, openspiel, walk
 from games.tree import Tree
 from games.tree_game import TreeGame
 
@@ -104,7 +104,7 @@ class _Reference:
     def __init__(self, game: TreeGame):
         import pyspiel
 
-        name = game.name.removeprefix("openspiel:")
+        name = game_string(game)
         rules = load(name)
         if rules.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
             rules = load(f"turn_based_simultaneous_game(game={name})")

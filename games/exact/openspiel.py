@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from games.exact.strategies import MASS_TOLERANCE, check_strategy
-from games.openspiel import load, walk
+from games.exact.strategies import check_strategy
+from games.openspiel import game_string, load, walk
+from games.policies import MASS_TOLERANCE
 from games.tree_game import TreeGame
 
 
@@ -19,7 +20,7 @@ def from_openspiel(game: TreeGame, policy: Any) -> np.ndarray:
 
     compiled = isinstance(policy, pyspiel.Policy)  # which is asked by the name of the information state
     tree, strategy = game.tree, np.full(game.tree.num_slots, np.nan)
-    rules = load(game.name.removeprefix("openspiel:").partition(" seen by ")[0])
+    rules = load(game_string(game))
     offset = tree.information.offset
     for at, node in zip(walk(rules), tree.depth_first, strict=True):
         state = tree.nodes.information[node]

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from games.exact.strategies import MASS_TOLERANCE, check_strategy
+from games.exact.strategies import check_strategy
 from games.game import Array, Legal, Policy
 from games.lanes import put_like, to_numpy
-from games.policies import draw
+from games.policies import MASS_TOLERANCE, draw, joint_probabilities
 from games.tree_game import TreeGame
 
 
@@ -24,29 +24,23 @@ def observations(game: TreeGame, player: int) -> np.ndarray:
 def tabulate(game: TreeGame, policy: Policy, player: int) -> np.ndarray:
     """[S_player] the part of a strategy that a policy plays, from one batch of all its information states.
 
-    Raises ValueError for a policy that has memory, cannot tell its `probabilities`, or gives other than a distribution
-    over the legal actions.
+    Raises ValueError for a policy that has memory, plays what is not legal, or does not tell its probabilities
+    (`games.policies.joint_probabilities`).
     """
     tree, states = game.tree, game.tree.states(player)
-    if not hasattr(policy, "probabilities") or policy.start(1) is not None:
-        raise ValueError(f"exact values are of policies without memory that tell their probabilities, got {policy!r}")
+    if policy.start(1) is not None:
+        raise ValueError(f"exact values are of policies without memory, got {policy!r}")
     own = tree.slots(player)
     row, column = np.searchsorted(states, tree.state_of[own]), tree.information.actions[own]
     legal = np.zeros((len(states), game.choices), bool)
     legal[row, column] = True
-    (told,) = policy.probabilities(observations(game, player), (legal,))
-    told = np.asarray(to_numpy(told), np.float64)
-    if told.shape != legal.shape:
-        raise ValueError(f"probabilities of {policy!r} must be {legal.shape}, got {told.shape}")
-    total = np.where(legal, told, 0).sum(axis=1)
-    wrong = ~((np.abs(total - 1) <= MASS_TOLERANCE) & (told.min(axis=1) >= 0))
+    told = joint_probabilities(policy, observations(game, player), (legal,), (game.choices,))
+    wrong = np.where(legal, 0, told).sum(axis=1) > MASS_TOLERANCE
     if wrong.any():
         state = int(wrong.argmax())
-        raise ValueError(
-            f"probabilities of {policy!r} must be a distribution over the legal actions; those of "
-            f"{tree.keys[states[state]]!r} are {told[state]}"
-        )
-    return (told / total[:, None])[row, column]  # float32 sums to one only nearly
+        raise ValueError(f"{policy!r} plays what is not legal in {tree.keys[states[state]]!r}: {told[state]}")
+    part = told[row, column]
+    return part / np.bincount(row, part, len(states))[row]
 
 
 class TabularPolicy:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from games.exact.strategies import MASS_TOLERANCE, check_strategy, mixed, plans, profile, uniform
+from games.exact.strategies import check_population, part_of_mixture, plans, profile, uniform
 from games.exact.values import Response, responses_to
+from games.policies import MASS_TOLERANCE
 from games.tree import Tree
 from games.versus import checked_sigma
 
@@ -23,15 +24,15 @@ def sequence_payoffs(tree: Tree) -> tuple[csr_array, csr_array]:
     """
     if tree.players != 2:
         raise ValueError(f"sequence-form matrices are of two players, got a game of {tree.players}: use payoff_table")
-    places = [_places(tree, player)[tree.payoffs.last[player]] for player in range(2)]
+    rows, columns = (places(tree, player)[tree.payoffs.last[player]] for player in range(2))
     shape = tuple(len(tree.slots(player)) + 1 for player in range(2))
-    first, second = (csr_array((paid, places), shape=shape) for paid in tree.payoffs.weighted)
+    first, second = (csr_array((paid, (rows, columns)), shape=shape) for paid in tree.payoffs.weighted)
     return first, second
 
 
 def own_plans(tree: Tree, player: int, parts: ArrayLike) -> np.ndarray:
     """Realisation plans [k, S_player + 1] of one player's strategies [k, S_player], over its own sequences."""
-    rows = np.atleast_2d(check_strategy(tree, parts, player))
+    rows = check_population(tree, parts, player)
     own = tree.slots(player)
     whole = np.broadcast_to(uniform(tree), (len(rows), tree.num_slots)).copy()
     whole[:, own] = rows
@@ -57,12 +58,12 @@ def payoff_table(tree: Tree, parts: Sequence[ArrayLike]) -> np.ndarray:
 
 
 def mixture_responses(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLike) -> list[Response]:
-    """Every player's best response to the others' mixture, which may be correlated: who draws is not told the profile.
+    """Every player's best response to the others' mixture, which may be correlated; who responds is told no draws.
 
     Raises ValueError for a sigma that does not fit, and as `check_strategy`.
     """
     _check_populations(tree, parts)
-    joint = checked_sigma([np.atleast_2d(population) for population in parts], sigma)
+    joint = checked_sigma([np.asarray(population) for population in parts], sigma)
     moves = _moves(tree, [own_plans(tree, player, population) for player, population in enumerate(parts)])
     return responses_to(tree, np.stack([_mixed_reach(moves, joint, player) for player in range(tree.players)]))
 
@@ -73,19 +74,20 @@ def mixture_gains(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLike) -> n
     Their sum is the full game's CCE gap, and for a product sigma its NashConv; exact. Raises ValueError as
     `mixture_responses`.
     """
-    responses = mixture_responses(tree, parts, sigma)
-    earned = (payoff_table(tree, parts) * np.asarray(sigma)).reshape(tree.players, -1).sum(axis=1)
+    joint = checked_sigma([np.asarray(population) for population in parts], sigma)
+    responses = mixture_responses(tree, parts, joint)
+    earned = (payoff_table(tree, parts) * joint).reshape(tree.players, -1).sum(axis=1)
     return np.maximum([response.value for response in responses] - earned, 0)
 
 
-def behavioural(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLike) -> np.ndarray:
+def behaviour_of_mixture(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLike) -> np.ndarray:
     """The strategy [S] that plays like drawing everyone's strategy from a product sigma before every episode.
 
     Raises ValueError for a correlated sigma, which no strategies of independent players play: ask `mixture_gains` what
     deviations from it gain.
     """
     _check_populations(tree, parts)
-    joint = checked_sigma([np.atleast_2d(population) for population in parts], sigma)
+    joint = checked_sigma([np.asarray(population) for population in parts], sigma)
     axes = range(joint.ndim)
     marginals = [joint.sum(axis=tuple(axis for axis in axes if axis != player)) for player in axes]
     independent = marginals[0]
@@ -97,7 +99,7 @@ def behavioural(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLike) -> np.
             f"independent players can only play a product of their own mixtures; this sigma is {apart:.3g} (L1) from "
             f"the product of its marginals: use mixture_gains or mixture_responses, which keep it correlated"
         )
-    return profile(tree, [mixed(tree, player, parts[player], marginals[player]) for player in axes])
+    return profile(tree, [part_of_mixture(tree, player, parts[player], marginals[player]) for player in axes])
 
 
 def _check_populations(tree: Tree, parts: Sequence[ArrayLike]) -> None:
@@ -105,7 +107,7 @@ def _check_populations(tree: Tree, parts: Sequence[ArrayLike]) -> None:
         raise ValueError(f"there must be a population for each of {tree.players} players, got {len(parts)}")
 
 
-def _places(tree: Tree, player: int) -> np.ndarray:
+def places(tree: Tree, player: int) -> np.ndarray:
     """[S + 1] where a slot stands among its player's own sequences; only the player's slots, and S, have a place."""
     own = tree.slots(player)
     places = np.zeros(tree.num_slots + 1, np.int64)
@@ -116,7 +118,7 @@ def _places(tree: Tree, player: int) -> np.ndarray:
 def _moves(tree: Tree, populations: Sequence[np.ndarray]) -> list[np.ndarray]:
     """For every player [k, E], the probability of its own moves to each node that pays."""
     return [
-        population[:, _places(tree, player)[tree.payoffs.last[player]]] for player, population in enumerate(populations)
+        population[:, places(tree, player)[tree.payoffs.last[player]]] for player, population in enumerate(populations)
     ]
 
 

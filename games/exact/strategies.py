@@ -1,7 +1,7 @@
 """Behavioural strategies of a game tree, and their realisation plans.
 
 A `strategy` [S] gives every slot (a legal action of an information state) its probability: one vector holds all
-players. One player's part of it, over `tree.slots(player)`, is a `part` [S_player]; leading axes are batches.
+players. One player's part of it, over `tree.slots(player)`, is a `part` [S_player]; a population's are [k, S_player].
 """
 
 from collections.abc import Sequence
@@ -9,10 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from games.policies import MASS_TOLERANCE
 from games.tree import Tree
-
-MASS_TOLERANCE = 1e-6
-"""How far the probabilities of an information state may be from summing to one."""
 
 
 def uniform(tree: Tree) -> np.ndarray:
@@ -21,32 +19,41 @@ def uniform(tree: Tree) -> np.ndarray:
 
 
 def check_strategy(tree: Tree, strategy: ArrayLike, player: int | None = None) -> np.ndarray:
-    """The strategy as float64 [..., S], or a player's part of one as [..., S_player].
+    """The strategy as float64 [S], or a player's part of one as [S_player].
 
     Raises ValueError for another shape, and for an information state whose probabilities are negative or do not sum to
     one; it is named.
     """
     array = np.asarray(strategy, np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"wanted one strategy, a vector; got shape {array.shape}: take one after the other")
+    return check_population(tree, array[None], player)[0]
+
+
+def check_population(tree: Tree, strategies: ArrayLike, player: int | None = None) -> np.ndarray:
+    """Strategies as float64 [k, S], or a player's parts of some as [k, S_player]; raises as `check_strategy`."""
+    rows = np.asarray(strategies, np.float64)
     states = np.arange(len(tree.keys)) if player is None else tree.states(player)
     sizes = np.diff(tree.information.offset)[states]
-    if array.ndim == 0 or array.shape[-1] != sizes.sum():
+    if rows.ndim != 2 or not len(rows) or rows.shape[1] != sizes.sum():
         whose = "a strategy" if player is None else f"player {player}'s part of a strategy"
+        got = rows.shape[1:] if len(rows) == 1 else rows.shape
         raise ValueError(
             f"{whose} must give each of {sizes.sum()} legal actions of the {len(states)} information states its "
-            f"probability, got shape {array.shape}"
+            f"probability; got shape {got}"
         )
-    if not len(states) or not array.size:
-        return array
-    total = np.add.reduceat(array, np.cumsum(sizes) - sizes, axis=-1)
-    lowest = np.minimum.reduceat(array, np.cumsum(sizes) - sizes, axis=-1)
+    if not len(states):
+        return rows
+    total = np.add.reduceat(rows, np.cumsum(sizes) - sizes, axis=1)
+    lowest = np.minimum.reduceat(rows, np.cumsum(sizes) - sizes, axis=1)
     wrong = ~((np.abs(total - 1) <= MASS_TOLERANCE) & (lowest >= 0))  # nan is wrong too
     if wrong.any():
-        where = tuple(np.argwhere(wrong)[0])
+        row, state = np.argwhere(wrong)[0]
         raise ValueError(
             f"the probabilities of an information state must be non-negative and sum to 1; those of "
-            f"{tree.keys[states[where[-1]]]!r} sum to {total[where]}, the smallest is {lowest[where]}"
+            f"{tree.keys[states[state]]!r} sum to {total[row, state]}, the smallest is {lowest[row, state]}"
         )
-    return array
+    return rows
 
 
 def profile(tree: Tree, parts: Sequence[ArrayLike]) -> np.ndarray:
@@ -55,10 +62,7 @@ def profile(tree: Tree, parts: Sequence[ArrayLike]) -> np.ndarray:
         raise ValueError(f"a profile has one part for each of {tree.players} players, got {len(parts)}")
     strategy = np.empty(tree.num_slots)
     for player, part in enumerate(parts):
-        checked = check_strategy(tree, part, player)
-        if checked.ndim != 1:
-            raise ValueError(f"a profile takes one strategy a player, got shape {checked.shape} from player {player}")
-        strategy[tree.slots(player)] = checked
+        strategy[tree.slots(player)] = check_strategy(tree, part, player)
     return strategy
 
 
@@ -74,7 +78,7 @@ def plans(tree: Tree, strategy: np.ndarray) -> np.ndarray:
     return plan
 
 
-def behaviour(tree: Tree, plan: np.ndarray) -> np.ndarray:
+def behaviour_of_plan(tree: Tree, plan: np.ndarray) -> np.ndarray:
     """The strategy [..., S] of a plan [..., S + 1]; uniform in information states that its owner never comes to."""
     above = plan[..., tree.slot_parents]
     reached = above > 0
@@ -87,17 +91,17 @@ def reach(tree: Tree, strategy: ArrayLike) -> np.ndarray:
     return tree.chance_reach * plan[tree.last].prod(axis=0)
 
 
-def mixed(tree: Tree, player: int, parts: ArrayLike, weights: ArrayLike) -> np.ndarray:
+def part_of_mixture(tree: Tree, player: int, parts: ArrayLike, weights: ArrayLike) -> np.ndarray:
     """The part [S_player] that plays like drawing one of `parts` [k, S_player] by `weights` [k] before every episode.
 
     Each is weighed by how likely its own moves come to an information state [Kuhn 1953]; where none comes, it is
     uniform. Raises ValueError for parts or weights that are none.
     """
-    rows = np.atleast_2d(check_strategy(tree, parts, player))
+    rows = check_population(tree, parts, player)
     mass = np.asarray(weights, np.float64)
     if mass.shape != rows.shape[:1] or not (mass.min(initial=0) >= 0 and abs(mass.sum() - 1) <= MASS_TOLERANCE):
         raise ValueError(f"weights must be a distribution over {len(rows)} strategies, got {mass}")
     own = tree.slots(player)
     whole = np.broadcast_to(uniform(tree), (len(rows), tree.num_slots)).copy()
     whole[:, own] = rows
-    return behaviour(tree, mass @ plans(tree, whole))[own]
+    return behaviour_of_plan(tree, mass @ plans(tree, whole))[own]

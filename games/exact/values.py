@@ -65,7 +65,7 @@ def nash_conv(tree: Tree, strategy: ArrayLike) -> float:
 
 
 def exploitability(tree: Tree, strategy: ArrayLike) -> float:
-    """`nash_conv` per player."""
+    """`nash_conv` per player; for constant-sum games, where it is how far the average player is from its value."""
     return nash_conv(tree, strategy) / tree.players
 
 

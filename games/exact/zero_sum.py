@@ -6,8 +6,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import block_array, csr_array
 
-from games.exact.populations import sequence_payoffs
-from games.exact.strategies import behaviour
+from games.exact.populations import places, sequence_payoffs
+from games.exact.strategies import behaviour_of_plan
 from games.tree import TERMINAL, Tree
 
 CANCEL_TOLERANCE = 1e-9
@@ -53,16 +53,14 @@ def zero_sum_equilibrium(tree: Tree) -> Equilibrium:
     whole = np.zeros(tree.num_slots + 1)
     for player, own in enumerate((result.x[:sequences], -result.ineqlin.marginals)):
         whole[np.append(tree.slots(player), tree.num_slots)] = np.maximum(own, 0)
-    return Equilibrium(float(-result.fun), _normalised(tree, behaviour(tree, whole)))
+    return Equilibrium(float(-result.fun), _normalised(tree, behaviour_of_plan(tree, whole)))
 
 
 def _plan_constraints(tree: Tree, player: int) -> tuple[csr_array, np.ndarray]:
     """F [1 + I_player, S_player + 1] and e: x is a plan of the player's sequences where F x = e and x >= 0."""
     own, states = tree.slots(player), tree.states(player)
-    places = np.zeros(tree.num_slots + 1, np.int64)
-    places[own], places[-1] = np.arange(len(own)), len(own)
     row_of = np.searchsorted(states, tree.state_of[own])
-    parents = places[tree.information.parent[states]]
+    parents = places(tree, player)[tree.information.parent[states]]
     rows = np.concatenate([[0], 1 + row_of, 1 + np.arange(len(states))])
     columns = np.concatenate([[len(own)], np.arange(len(own)), parents])
     signs = np.concatenate([[1.0], np.ones(len(own)), -np.ones(len(states))])

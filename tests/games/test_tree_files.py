@@ -133,3 +133,14 @@ def test_a_kill_before_the_file_is_whole_leaves_nothing_that_is_read(cache):
     assert left.suffix != ".safetensors"
     assert openspiel("leduc_poker").tree.num_nodes == 9451
     assert tree_file(cache).exists()
+
+
+def test_a_game_made_from_a_file_changes_with_it(tmp_path):
+    path = tmp_path / "game.efg"
+    for payoff in (1, 7):
+        path.write_text(
+            'EFG 2 R "choice" { "first" "second" } ""\n\np "" 1 1 "" { "a" "b" } 0\n'
+            f't "" 1 "a" {{ {payoff} 0 }}\nt "" 2 "b" {{ 0 0 }}\n'
+        )
+        tree = openspiel(f"efg_game(filename={path})").tree
+        assert tree.nodes.rewards[:, 0].max() == payoff

@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 from games import make
-from games.exact import TabularPolicy, mixture_gains, mixture_responses, nash_conv, tabulate, uniform
-from games.exact.populations import behavioural
+from games.exact import (
+    TabularPolicy,
+    behaviour_of_mixture,
+    mixture_gains,
+    mixture_responses,
+    nash_conv,
+    tabulate,
+    uniform,
+)
 from games.lanes import GameLanes
 from games.policies import Uniform
 from games.versus import Versus
@@ -123,7 +130,7 @@ def test_the_gap_of_any_mixture(game, sizes):
 def test_the_gap_of_a_product_is_its_nash_conv():
     populations, sigma = randoms(LEDUC, (2, 2)), np.outer([0.3, 0.7], [0.9, 0.1])
     gap = exact_gap(LEDUC, populations, evaluate_exact(LEDUC, populations), sigma)
-    strategy = behavioural(LEDUC.tree, population_parts(LEDUC, populations), sigma)
+    strategy = behaviour_of_mixture(LEDUC.tree, population_parts(LEDUC, populations), sigma)
     assert gap.total.value == pytest.approx(nash_conv(LEDUC.tree, strategy), abs=1e-9)
 
 
@@ -157,7 +164,7 @@ def test_policies_that_are_never_played_need_not_be_tabulated():
     policy = best_response(KUHN, Exact(), populations, sigma, 0, 0, "train/1/0")
     alone = best_response(KUHN, Exact(), [[even], [even]], np.ones((1, 1)), 0, 0, "train/1/0")
     np.testing.assert_array_equal(policy.table, alone.table)
-    with pytest.raises(ValueError, match="tell their probabilities"):
+    with pytest.raises(ValueError, match="must tell its probabilities"):
         best_response(KUHN, Exact(), populations, sigma, 1, 0, "train/1/0")
 
 
