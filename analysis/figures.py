@@ -124,7 +124,9 @@ def convergence(run: Run) -> Figure:
     intervals(left, run.series("restricted_gap"), BLUE, "o", f"among the policies found ({kinds[0]})")
     intervals(left, run.series("full_gap"), ORANGE, "^", f"in the whole game ({kinds[1]})")
     left.axhline(0, color="0.7", linewidth=0.8, zorder=0)
-    left.set(xlabel="iteration", ylabel="gap (return per episode)", title="Coarse correlated equilibrium gap")
+    concepts = {row.get("concept") for row in run.series("full_gap")}
+    title = "NashConv" if concepts == {"NashConv"} else "Coarse correlated equilibrium gap"
+    left.set(xlabel="iteration", ylabel="gap (return per episode)", title=title)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=2, frameon=False, fontsize=7)
     team = run.series("team_return")
     intervals(right, team, BLUE, "o", "")

@@ -81,7 +81,7 @@ def write_estimates(axis: Axes, image: ScalarMappable, values: np.ndarray, error
     the standard errors are there.
     """
     if not errors.any():
-        cells = {where: (f"{round(value, 9):.3g}", "") for where, value in np.ndenumerate(values)}
+        cells = {where: (f"{round(value, 9) + 0.0:.3g}", "") for where, value in np.ndenumerate(values)}
     else:
         cells = {where: rounded(value, float(errors[where])) for where, value in np.ndenumerate(values)}
     width, height = 72 * inches[0] / values.shape[1], 72 * inches[1] / values.shape[0]
