@@ -73,8 +73,9 @@ def mixture_gains(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLike) -> n
     Their sum is the full game's CCE gap, and for a product sigma its NashConv; exact. Raises ValueError as
     `mixture_responses`.
     """
-    responses = mixture_responses(tree, parts, sigma)
-    earned = (payoff_table(tree, parts) * np.asarray(sigma)).reshape(tree.players, -1).sum(axis=1)
+    joint = checked_sigma([np.atleast_2d(population) for population in parts], sigma)
+    responses = mixture_responses(tree, parts, joint)
+    earned = (payoff_table(tree, parts) * joint).reshape(tree.players, -1).sum(axis=1)
     return np.maximum([response.value for response in responses] - earned, 0)
 
 
