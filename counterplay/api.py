@@ -27,7 +27,8 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "games.bucket_brigade.scripted": ("POLICIES", "policy"),
     "games.bucket_brigade.optimum": ("team_optimum", "Optimum", "Plan"),
     "games.bucket_brigade.markov": (
-        *("exact_returns", "best_response", "deviation_gains", "nash_conv", "team_optimum", "gap_closed", "Response"),
+        *("exact_returns", "best_response", "deviation_gains", "nash_conv", "optimal_team", "gap_closed"),
+        *("Response", "OptimalTeam"),
     ),
     "games.bucket_brigade.beliefs": ("exact_payoffs", "mixture_response", "cce_gap", "MixtureResponse", "Gap"),
     "games.policies": ("Uniform", "draw", "draw_any", "draw_legal", "joint_probabilities"),

@@ -14,14 +14,17 @@ Populations = Sequence[Sequence[Policy]]
 
 
 def checked_sigma(populations: Sequence[Sized], sigma: ArrayLike) -> np.ndarray:
-    """[k_1, ..., k_N] float64. Raises ValueError where sigma is not a distribution over the populations' profiles."""
+    """[k_1, ..., k_N] float64, scaled to sum to 1 up to rounding, as far as it did not.
+
+    Raises ValueError where sigma is not a distribution over the populations' profiles.
+    """
     sizes = tuple(len(population) for population in populations)
     joint = np.asarray(sigma, np.float64)
     if joint.shape != sizes:
         raise ValueError(f"sigma must have one axis entry per policy, {sizes}, got shape {joint.shape}")
     if not (np.isfinite(joint).all() and (joint >= 0).all() and abs(joint.sum() - 1) < 1e-6):
         raise ValueError(f"sigma must be a distribution: entries >= 0 that sum to 1, got a sum of {joint.sum()}")
-    return joint
+    return joint / joint.sum()
 
 
 class Cast:
@@ -41,7 +44,7 @@ class Cast:
         self.lanes, self.populations, self.sigma, self.seats = lanes, populations, sigma, tuple(seats)
         joint = sigma.sum(axis=tuple(seat for seat in range(sigma.ndim) if seat not in self.seats))
         self._profiles = np.argwhere(joint > 0)
-        self._cumulative = np.cumsum(joint[joint > 0]) / joint.sum()
+        self._cumulative = np.cumsum(joint[joint > 0])
 
     def start(self) -> None:
         """Cast every lane; call after the lanes were reset."""

@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from games.bucket_brigade.enumerated import LIMIT, Model, write_out
+from games.bucket_brigade.enumerated import Model, write_out
 from games.bucket_brigade.markov import States, backward, respond, returns
 from games.bucket_brigade.rules import BucketBrigade
-from games.bucket_brigade.tables import Table, check_features, tabulate
+from games.bucket_brigade.tables import LIMIT, Table, check_features, decision_table, decision_tables
 from games.game import Policy
 from games.versus import Populations, checked_sigma
 
@@ -36,11 +36,13 @@ class MixtureResponse(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """How much the players could gain by deviating from a mixture to any policies at all."""
+    """How much the players could gain by deviating from a mixture to any policies at all, from both sides."""
 
     total: float
     gains: np.ndarray  # [N]
     kind: Kind  # exact if all gains are
+    upper: float  # the total is no more; itself where that is exact
+    upper_gains: np.ndarray  # [N] none is more
 
 
 def exact_payoffs(game: BucketBrigade, populations: Populations, limit: int = LIMIT) -> np.ndarray:
@@ -48,7 +50,7 @@ def exact_payoffs(game: BucketBrigade, populations: Populations, limit: int = LI
 
     Raises ValueError as `markov.exact_returns` does, and where there is not one population a seat.
     """
-    model, tables = write_out(game, limit), _tabulated(game, populations)
+    tables, model = decision_tables(game, populations, limit), write_out(game)
     payoffs = np.empty((model.N, *map(len, populations)))
     for profile in np.ndindex(payoffs.shape[1:]):
         payoffs[:, *profile] = returns(model, _chosen(tables, profile))
@@ -71,7 +73,8 @@ def mixture_response(
     """
     check_features(game)
     sigma = checked_sigma(populations, sigma)
-    return _respond(game, write_out(game, limit), _tabulated(game, populations), sigma, seat, populations, belief_limit)
+    tables, model = decision_tables(game, populations, limit), write_out(game)
+    return _respond(game, model, tables, sigma, seat, populations, limit, belief_limit)
 
 
 def cce_gap(
@@ -87,17 +90,14 @@ def cce_gap(
     """
     check_features(game)
     sigma = checked_sigma(populations, sigma)
-    model, tables = write_out(game, limit), _tabulated(game, populations)
+    tables, model = decision_tables(game, populations, limit), write_out(game)
     value = sum(sigma[tuple(p)] * returns(model, _chosen(tables, tuple(p))) for p in np.argwhere(sigma > 0))
-    best = [_respond(game, model, tables, sigma, seat, populations, belief_limit) for seat in range(model.N)]
-    gains = (np.array([response.value for response in best]) - value).clip(min=0)
-    return Gap(float(gains.sum()), gains, "exact" if all(r.kind == "exact" for r in best) else "lower bound")
-
-
-def _tabulated(game: BucketBrigade, populations: Populations) -> list[list[Table]]:
-    if len(populations) != game.N:
-        raise ValueError(f"there must be one population per seat: {game.N}, got {len(populations)}")
-    return [[tabulate(game, policy, seat) for policy in population] for seat, population in enumerate(populations)]
+    best = [_respond(game, model, tables, sigma, seat, populations, limit, belief_limit) for seat in range(model.N)]
+    gains, most = (
+        (np.array(side) - value).clip(min=0) for side in zip(*((r.value, r.upper) for r in best), strict=True)
+    )
+    kind: Kind = "exact" if all(response.kind == "exact" for response in best) else "lower bound"
+    return Gap(float(gains.sum()), gains, kind, float(most.sum()), most)
 
 
 def _chosen(tables: Sequence[Sequence[Table]], profile: Sequence[int]) -> list[Table]:
@@ -111,16 +111,19 @@ def _respond(
     sigma: np.ndarray,
     seat: int,
     populations: Populations,
+    limit: int,
     belief_limit: int,
 ) -> MixtureResponse:
-    others = sigma.sum(axis=seat, keepdims=True) / sigma.sum()
+    others = sigma.sum(axis=seat, keepdims=True)
     profiles = [_chosen(tables, tuple(profile)) for profile in np.argwhere(others > 0)]
     weights = others[others > 0]
     value = _Beliefs(model, profiles, weights, seat).solve(belief_limit) if len(profiles) > 1 else None
     if value is not None:
         return MixtureResponse(value, "exact", value, None)
     responses = [respond(model, profile, seat) for profile in profiles]
-    candidates: list[tuple[Policy, Table]] = [(r.policy, tabulate(game, r.policy, seat)) for r in responses]
+    candidates: list[tuple[Policy, Table]] = [
+        (r.policy, decision_table(game, r.policy, seat, limit)) for r in responses
+    ]
     candidates += zip(populations[seat], tables[seat], strict=True)
     if len(profiles) == 1:
         return MixtureResponse(responses[0].value, "exact", responses[0].value, responses[0].policy)
@@ -136,17 +139,21 @@ def _respond(
     return MixtureResponse(values[best], "lower bound", upper, candidates[best][0])
 
 
-class _Numbered(dict):
+class _Numbered:
     """Keys numbered as they come, each with what it stands for."""
 
     def __init__(self) -> None:
-        self.items_in_order: list = []
+        self.items: list = []
+        self._numbers: dict[bytes | int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.items)
 
     def number(self, key: bytes | int, item: object) -> int:
-        if key not in self:
-            self[key] = len(self)
-            self.items_in_order.append(item)
-        return self[key]
+        if key not in self._numbers:
+            self._numbers[key] = len(self.items)
+            self.items.append(item)
+        return self._numbers[key]
 
 
 class _Layer(NamedTuple):
@@ -209,7 +216,7 @@ class _Beliefs:
         goes_on = night < self.model.max_nights - 1
         parts: list[tuple[np.ndarray, ...]] = []
         while len(parts) < len(now):
-            rewards, deed, following, chance = self._lead(night, now.items_in_order[len(parts)])
+            rewards, deed, following, chance = self._lead(night, now.items[len(parts)])
             kinds, which = np.unique(following[: len(following) * goes_on], return_inverse=True)
             numbers = np.array([then.number(state, state) for state in kinds.tolist()], np.int64)[which]
             parts.append((rewards, (deed + len(parts) * len(rewards))[: len(numbers)], numbers, chance[: len(numbers)]))
@@ -233,7 +240,7 @@ class _Beliefs:
         """[n] each, what the others may do: their shares of the joint move and of the last actions, what is believed
         after it, and the probabilities.
         """
-        acts = self._likelihoods(night, ring, last) * self.beliefs.items_in_order[belief][:, None]
+        acts = self._likelihoods(night, ring, last) * self.beliefs.items[belief][:, None]
         chances = acts.sum(axis=0)
         seen = np.flatnonzero(chances)
         believed = self._believed((acts[:, seen] / chances[seen]).T)

@@ -9,8 +9,8 @@ from games.bucket_brigade.fires import BURNING, workers
 from games.bucket_brigade.params import Params
 from games.bucket_brigade.rules import BucketBrigade
 
-LIMIT = 50_000
-"""States of a night, 3^H (4 H)^N, up to which games are written out: 36,864 with 2 houses and 4 agents."""
+MODEL_LIMIT = 10_000_000
+"""Chances of a night, 3^H (2 H)^N 3^H, up to which games are written out: 80 MB, of at most as many nights played."""
 
 
 class Night(NamedTuple):
@@ -46,13 +46,13 @@ class Model(NamedTuple):
         return self.night(number - 1).going if number else np.ones(len(self.start), bool)
 
 
-def write_out(game: BucketBrigade, limit: int = LIMIT) -> Model:
+def write_out(game: BucketBrigade) -> Model:
     """The model of a game with Bernoulli fires, whose nights have one phase.
 
     Every outcome of every night is played by `game.step` itself; its chance is that of float64 uniforms below the
-    kernel's float32 probabilities. Raises ValueError for other games, and for more states than `limit`.
+    kernel's float32 probabilities. Raises ValueError for other games, and for more chances than `MODEL_LIMIT`.
     """
-    check(game, limit)
+    check(game)
     params = game.params()
     houses = rings(game.H)
     start = _weights(_outcomes(game.H), np.broadcast_to(params.rho.astype(np.float64), game.H))
@@ -76,7 +76,7 @@ def write_out(game: BucketBrigade, limit: int = LIMIT) -> Model:
     )
 
 
-def check(game: BucketBrigade, limit: int) -> None:
+def check(game: BucketBrigade) -> None:
     """Raises ValueError for games that `write_out` cannot write out."""
     if game.two_phase:
         raise ValueError("exact solutions want nights of one phase, got two_phase=True: estimate by games.play instead")
@@ -85,12 +85,11 @@ def check(game: BucketBrigade, limit: int) -> None:
             "exact solutions want extinguish='bernoulli', got 'continuous', whose meters are no finite state: "
             "estimate by games.play instead"
         )
-    states = 3**game.H * (4 * game.H) ** game.N
-    if states > limit:
+    chances = 3**game.H * (2 * game.H) ** game.N * 3**game.H
+    if chances > MODEL_LIMIT:
         raise ValueError(
-            f"exact solutions want at most limit={limit} states of a night, got {states}: 3^{game.H} rings times "
-            f"{4 * game.H}^{game.N} last actions; take fewer houses or agents, or raise the limit (memory and time "
-            "grow with it, time with its square where policies read everything)"
+            f"exact solutions want at most {MODEL_LIMIT} chances of a night, got {chances}: from 3^{game.H} rings, by "
+            f"{2 * game.H}^{game.N} joint moves, to 3^{game.H} rings; take fewer houses or agents"
         )
 
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from games.bucket_brigade.enumerated import LIMIT, Model, Night, write_out
+from games.bucket_brigade.enumerated import Model, Night, write_out
 from games.bucket_brigade.rules import BucketBrigade
-from games.bucket_brigade.tables import Table, Tabular, check_features, parts_read, tabulate
+from games.bucket_brigade.tables import LIMIT, MarkovPolicy, Table, check_features, decision_tables, parts_read
 from games.game import Policy
 
 PRECISION = 1e-11
@@ -21,25 +21,32 @@ PRECISION = 1e-11
 
 
 class Response(NamedTuple):
-    """A best response."""
+    """A best response, and what it earns; as `games.exact.Response`, but with a policy for a part of a strategy."""
 
     value: float  # the exact return of the seat that responds
-    policy: Tabular  # deterministic; earns it
+    policy: MarkovPolicy  # deterministic; earns it
+
+
+class OptimalTeam(NamedTuple):
+    """The best profile of all, and what it earns; as `optimum.Optimum`, but always exact, and with its play."""
+
+    value: float  # the exact sum of all agents' returns
+    profile: list[MarkovPolicy]  # deterministic; earns it
 
 
 def exact_returns(game: BucketBrigade, profile: Sequence[Policy], limit: int = LIMIT) -> np.ndarray:
     """[N] float64 expected returns of a profile, one policy a seat.
 
     Raises ValueError where the game cannot be written out (`enumerated.write_out`), where a policy is not a function of
-    the state or does not tell its probabilities (`tables.tabulate`), or where there is not one a seat.
+    the state or does not tell its probabilities (`tables.decision_table`), where there is not one a seat, and for more
+    than `limit` joint actions in all the states of a night that the policies tell apart.
 
     >>> from games.bucket_brigade.scripted import policy
     >>> game = BucketBrigade("v2_minimal", rho=0.0)
     >>> exact_returns(game, [policy("always_rest", game)] * 4).tolist()  # nine nights of 10 for the ring, 0.5 for rest
     [94.5, 94.5, 94.5, 94.5]
     """
-    model, tables = write_out(game, limit), tabulate_profile(game, profile)
-    return returns(model, tables)
+    return returns(*write_out_profile(game, profile, limit))
 
 
 def best_response(game: BucketBrigade, profile: Sequence[Policy], seat: int, limit: int = LIMIT) -> Response:
@@ -50,15 +57,16 @@ def best_response(game: BucketBrigade, profile: Sequence[Policy], seat: int, lim
     features which the policy reads.
     """
     check_features(game)
-    model, tables = write_out(game, limit), tabulate_profile(game, profile)
+    model, tables = write_out_profile(game, profile, limit)
     return respond(model, tables, seat)
 
 
 def deviation_gains(game: BucketBrigade, profile: Sequence[Policy], limit: int = LIMIT) -> np.ndarray:
-    """[N] what each agent's best response would gain on what its policy in the profile earns; 0 up to rounding if
-    nothing. Raises ValueError as `exact_returns` does.
+    """[N] what each agent's best response would gain on what its policy in the profile earns, 0 up to rounding or more.
+
+    Raises ValueError as `exact_returns` does.
     """
-    model, tables = write_out(game, limit), tabulate_profile(game, profile)
+    model, tables = write_out_profile(game, profile, limit)
     best = [respond(model, tables, seat).value for seat in range(model.N)]
     return np.array(best) - returns(model, tables)
 
@@ -68,10 +76,14 @@ def nash_conv(game: BucketBrigade, profile: Sequence[Policy], limit: int = LIMIT
     return float(deviation_gains(game, profile, limit).clip(min=0).sum())
 
 
-def team_optimum(game: BucketBrigade, limit: int = LIMIT) -> tuple[float, list[Tabular]]:
-    """The most that all agents' returns can add up to, and a profile that does; raises as `best_response` does."""
+def optimal_team(game: BucketBrigade) -> OptimalTeam:
+    """The most that all agents' returns can add up to, and a profile that earns it.
+
+    Exact where `optimum.team_optimum` has but a bound, and for small rings only. Raises ValueError where the game
+    cannot be written out (`enumerated.write_out`), and for one that does not show the features which the profile reads.
+    """
     check_features(game)
-    model = write_out(game, limit)
+    model = write_out(game)
     choices: list[np.ndarray] = []
 
     def back(night: int, later: np.ndarray) -> np.ndarray:
@@ -83,20 +95,27 @@ def team_optimum(game: BucketBrigade, limit: int = LIMIT) -> tuple[float, list[T
     values, nights = backward(model, len(model.nights), back, np.zeros(len(model.start)))
     moves = np.unravel_index(np.stack(choices[: -nights - 1 : -1]), (2 * model.H,) * model.N)
     unread = (1,) * (3 * model.N)
-    profile = [Tabular((2 * move).reshape(*move.shape, *unread), model.N, model.H) for move in moves]
-    return float(model.start @ values), profile
+    profile = [MarkovPolicy((2 * move).reshape(*move.shape, *unread), model.N, model.H) for move in moves]
+    return OptimalTeam(float(model.start @ values), profile)
 
 
 def gap_closed(value: float, random: float, reference: float) -> float:
-    """Where a value lies between random play at 0 and a reference at 1: the team's optimum, or a best response."""
-    return (value - random) / (reference - random)
+    """Where a value lies between random play at 0 and a reference at 1: the team's optimum, or a best response.
+
+    Raises ValueError where those two are the same up to rounding: there is no gap to close.
+    """
+    gap = reference - random
+    if abs(gap) <= 1e-9 * max(abs(reference), abs(random)):
+        raise ValueError(f"a gap is closed between different values, got {random} for random play and the reference")
+    return (value - random) / gap
 
 
-def tabulate_profile(game: BucketBrigade, profile: Sequence[Policy]) -> list[Table]:
-    """A table a seat. Raises ValueError as `exact_returns` does of the profile."""
+def write_out_profile(game: BucketBrigade, profile: Sequence[Policy], limit: int) -> tuple[Model, list[Table]]:
+    """The game, and a table a seat. Raises ValueError as `exact_returns` does, before the game is written out."""
     if len(profile) != game.N:
         raise ValueError(f"a profile is one policy for each of {game.N} seats, got {len(profile)}")
-    return [tabulate(game, policy, seat) for seat, policy in enumerate(profile)]
+    tables = decision_tables(game, [[policy] for policy in profile], limit)
+    return write_out(game), [table for (table,) in tables]
 
 
 def returns(model: Model, tables: Sequence[Table]) -> np.ndarray:
@@ -128,7 +147,7 @@ def respond(model: Model, tables: Sequence[Table], seat: int) -> Response:
 
     values, nights = backward(model, states.nights, back, states.nothing(1))
     actions = states.action_numbers(seat)[np.stack(choices[: -nights - 1 : -1])].astype(np.int16)
-    policy = Tabular(actions.reshape(nights, len(model.start), *states.parts), model.N, model.H)
+    policy = MarkovPolicy(actions.reshape(nights, len(model.start), *states.parts), model.N, model.H)
     return Response(float(model.start @ values[:, 0, 0]), policy)
 
 

@@ -42,6 +42,7 @@ class Optimum(NamedTuple):
 def team_optimum(game: BucketBrigade) -> Optimum:
     """The team optimum where fires are Bernoulli and houses alike, else an upper bound.
 
+    On rings small enough to write out, `markov.optimal_team` is exact for unlike houses too, and has the play.
     The numbers are those that the kernels play with, `game.params()`, in float64. Exact for all rules, phases, and
     shaping by progress, rescue and potential. Raises ValueError for a game too large to enumerate.
 
@@ -254,6 +255,13 @@ def markdown_table(rows: Sequence[Row]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def check_files(*paths: Path | None) -> None:
+    """Raises ValueError for a file that cannot be written, for want of its folder; None is no file."""
+    for path in paths:
+        if path and not path.parent.is_dir():
+            raise ValueError(f"wanted a file in a folder that is there, got {path}: make {path.parent} first")
+
+
 def main(
     scenario: str = "",
     rules: str = "",
@@ -281,9 +289,7 @@ def main(
         BucketBrigade(scenario or "rest_trap", rules or "quiet", max_nights)  # knows all names, and near matches
         if episodes < 2 or seed < 0:
             raise ValueError(f"wanted at least 2 episodes and a seed of at least 0, got {episodes} and {seed}")
-        for path in (markdown, json):
-            if path and not path.parent.is_dir():
-                raise ValueError(f"wanted a file in a folder that is there, got {path}: make {path.parent} first")
+        check_files(markdown, json)
     except ValueError as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 2

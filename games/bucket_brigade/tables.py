@@ -3,18 +3,28 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from math import prod
 from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from games.bucket_brigade.enumerated import rings, stationary_from
+from games.bucket_brigade.enumerated import check, rings, stationary_from
 from games.bucket_brigade.observation import read
 from games.bucket_brigade.params import Params
 from games.bucket_brigade.rules import BucketBrigade, State
 from games.game import Array, Legal, Policy
 from games.lanes import put_like
 from games.policies import joint_probabilities
+from games.versus import Populations
+
+LIMIT = 200_000_000
+"""Joint actions, in all states of a night that policies tell apart, up to which they are solved: half a second a night.
+
+With 2 houses and 4 agents who read everything they are 150,994,944, with 3 houses that are all they read 34,992.
+"""
+TABLE_LIMIT = 1_000_000
+"""States of a night with everyone's last actions, 3^H (4 H)^N, up to which policies are asked about them all: a GB."""
 
 Table = list[np.ndarray]
 """Of every night, the last one for all that follow: [S, H, 2, 2, ..., A] probabilities of the A = 4 H actions.
@@ -24,7 +34,7 @@ After the ring come the last position, mode and signal of every agent, an axis o
 
 
 @dataclass(frozen=True, eq=False)
-class Tabular:
+class MarkovPolicy:
     """An action for every night, ring and last actions; reads the layout `features`, and counts nights itself.
 
     choices [nights, S, H, 2, 2, ...] int: numbers 4 * house + 2 * mode + signal of actions. The last night stands for
@@ -56,16 +66,34 @@ class Tabular:
         return xp.stack([choice // 4, choice // 2 % 2, choice % 2], axis=1), memory
 
 
-def tabulate(game: BucketBrigade, policy: Policy, seat: int) -> Table:
+def decision_tables(game: BucketBrigade, populations: Populations, limit: int = LIMIT) -> list[list[Table]]:
+    """A table of every policy of every seat's population.
+
+    Raises ValueError as `decision_table` does, where there is not one population a seat, and for more than `limit`
+    joint actions in all the states that the policies together tell apart.
+    """
+    if len(populations) != game.N:
+        raise ValueError(f"there must be one population per seat: {game.N}, got {len(populations)}")
+    tables: list[list[Table]] = [[] for _ in populations]
+    for seat, population in enumerate(populations):
+        for policy in population:
+            tables[seat].append(decision_table(game, policy, seat, limit))
+            check_read(game, [table for own in tables for table in own], limit)
+    return tables
+
+
+def decision_table(game: BucketBrigade, policy: Policy, seat: int, limit: int = LIMIT) -> Table:
     """The policy's distribution in every state, as `game.observe` shows it to the seat, without what it does not read.
 
     A last position, mode or signal, or the night, counts as read where the distribution differs in any bit. Raises
-    ValueError for a policy with memory, unless `Tabular`, and for one that does not tell its probabilities.
+    ValueError for a game that is too large (`enumerated.check`, `TABLE_LIMIT`, and `limit` as `decision_tables`), for a
+    policy with memory, unless `MarkovPolicy`, and for one that does not tell its probabilities.
     """
+    check(game)
     params = game.params()
     choices: Iterator[np.ndarray]
-    if isinstance(policy, Tabular):
-        check_tabular(game, policy)
+    if isinstance(policy, MarkovPolicy):
+        check_markov(game, policy)
         choices = (np.eye(4 * game.H, dtype=np.int8)[night] for night in policy.choices)
     elif policy.start(1) is None:
         choices = _distributions(game, policy, seat)
@@ -74,25 +102,41 @@ def tabulate(game: BucketBrigade, policy: Policy, seat: int) -> Table:
             f"exact solutions want policies without memory, got {type(policy).__name__} in seat {seat}: "
             "what it does depends on more than the state; estimate by games.play instead"
         )
-    table = [_read_only_parts(_arrived(params, seat, night)) for night in islice(choices, game.max_nights)]
+    table: Table = []
+    for night in islice(choices, game.max_nights):
+        table.append(_read_only_parts(_arrived(params, seat, night)))
+        check_read(game, [table[-1:]], limit)
     while len(table) > 1 and np.array_equal(table[-1], table[-2]):
         table.pop()
     return table
 
 
 def check_features(game: BucketBrigade) -> None:
-    """Raises ValueError for a game that does not show what `Tabular` policies read."""
+    """Raises ValueError for a game that does not show what a `MarkovPolicy` reads."""
     if game.observation != "features":
         raise ValueError(f"best responses read observation='features' only, got a game with {game.observation!r}")
 
 
-def check_tabular(game: BucketBrigade, policy: Tabular) -> None:
+def check_markov(game: BucketBrigade, policy: MarkovPolicy) -> None:
     """Raises ValueError for a policy of games of another size, and for a game that does not show what it reads."""
     check_features(game)
     if (policy.agents, policy.houses) != (game.N, game.H):
         raise ValueError(
-            f"a tabular policy of {policy.agents} agents and {policy.houses} houses cannot play in a game of "
+            f"a Markov policy of {policy.agents} agents and {policy.houses} houses cannot play in a game of "
             f"{game.N} and {game.H}: respond in this game instead"
+        )
+
+
+def check_read(game: BucketBrigade, tables: Sequence[Table], limit: int) -> None:
+    """Raises ValueError for more than `limit` joint actions in all states that the tables tell apart."""
+    parts = parts_read(tables)
+    last, joint = prod(parts), prod(2 * game.H * signals for signals in parts[2::3])
+    if 3**game.H * last * joint > limit:
+        raise ValueError(
+            f"exact solutions want at most limit={limit} joint actions in all states of a night, got "
+            f"{3**game.H * last * joint}: 3^{game.H} rings times {last} combinations of the last actions that policies "
+            f"read times {joint} joint actions; take fewer houses or agents or policies that read less, or raise the "
+            "limit (time and memory grow with it)"
         )
 
 
@@ -102,7 +146,13 @@ def parts_read(tables: Sequence[Table]) -> tuple[int, ...]:
 
 
 def _states(game: BucketBrigade) -> State:
-    """Every ring with everyone's every last action, in C order."""
+    """Every ring with everyone's every last action, in C order. Raises ValueError for more than `TABLE_LIMIT`."""
+    states = 3**game.H * (4 * game.H) ** game.N
+    if states > TABLE_LIMIT:
+        raise ValueError(
+            f"policies are asked about at most {TABLE_LIMIT} states of a night, got {states}: 3^{game.H} rings times "
+            f"{4 * game.H}^{game.N} last actions; take fewer houses or agents"
+        )
     last = np.indices((game.H, 2, 2) * game.N).reshape(game.N, 3, -1).astype(np.int8)
     houses = rings(game.H)
     ring, action = (index.ravel() for index in np.indices((len(houses), last.shape[2])))

@@ -7,7 +7,7 @@ from games.bucket_brigade import BucketBrigade
 from games.bucket_brigade.beliefs import cce_gap, exact_payoffs, mixture_response
 from games.bucket_brigade.markov import best_response, deviation_gains, exact_returns
 from games.bucket_brigade.scripted import policy
-from games.bucket_brigade.tables import Tabular
+from games.bucket_brigade.tables import MarkovPolicy
 from games.play import play_mixture
 from tests.games.by_hand import PAIR, TRIO, ByHand, Linear, profile_of
 
@@ -85,8 +85,8 @@ def test_where_agents_meant_to_go_is_hidden():
     )
     stay, far, works = 4, 12, 2
 
-    def player(*choices: int) -> Tabular:
-        return Tabular(np.tile(np.reshape(choices, (2, *[1] * 7)), (1, 81, *[1] * 6)), 2, 4)
+    def player(*choices: int) -> MarkovPolicy:
+        return MarkovPolicy(np.tile(np.reshape(choices, (2, *[1] * 7)), (1, 81, *[1] * 6)), 2, 4)
 
     rests = player(stay, stay)
     values = [
@@ -111,6 +111,18 @@ def test_a_gap_with_a_bound_in_it_is_a_bound():
     assert (exact.kind, bound.kind) == ("exact", "lower bound")
     assert (bound.gains <= exact.gains + 1e-9).all()
     assert bound.total == pytest.approx(bound.gains.sum())
+    assert (exact.upper_gains == exact.gains).all()
+    assert exact.upper == exact.total
+    assert (bound.upper_gains >= exact.gains - 1e-9).all()
+    assert bound.upper == pytest.approx(bound.upper_gains.sum())
+
+
+def test_a_sum_that_is_off_by_rounding_moves_no_gain():
+    game = BucketBrigade(**TRIO, max_nights=30)
+    populations = [[policy("specialist", game), policy("uniform", game)]] * 2
+    gains = cce_gap(game, populations, diagonal(2, 2)).gains
+    for off in (1 - 9e-7, 1 + 9e-7):
+        np.testing.assert_allclose(cce_gap(game, populations, off * diagonal(2, 2)).gains, gains, atol=1e-9)
 
 
 def test_mixtures_must_be_distributions_over_the_profiles():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from games.bucket_brigade import BucketBrigade, enumerated, tables
+from games.bucket_brigade import BucketBrigade, tables
 from games.bucket_brigade.beliefs import exact_payoffs
 from games.bucket_brigade.markov import (
     best_response,
@@ -11,9 +11,11 @@ from games.bucket_brigade.markov import (
     exact_returns,
     gap_closed,
     nash_conv,
-    team_optimum,
+    optimal_team,
 )
+from games.bucket_brigade.optimum import team_optimum
 from games.bucket_brigade.scripted import FAMILIES, POLICIES, policy
+from games.bucket_brigade.tables import MarkovPolicy
 from games.game import Policy
 from games.play import play
 from games.policies import Uniform
@@ -125,7 +127,7 @@ def test_iterated_best_responses_end_in_an_equilibrium_of_a_common_interest():
         values.append(response.value)
     assert nash_conv(game, profile) == pytest.approx(0, abs=1e-9)
     assert values[-1] > values[0] + 1
-    optimum, team = team_optimum(game)
+    optimum, team = optimal_team(game)
     assert optimum / 2 >= values[-1] - 1e-9
     assert nash_conv(game, team) == pytest.approx(0, abs=1e-9)
 
@@ -133,14 +135,26 @@ def test_iterated_best_responses_end_in_an_equilibrium_of_a_common_interest():
 @pytest.mark.parametrize("rules", ["quiet", "engine"])
 def test_no_team_earns_more_than_the_optimum_and_its_profile_earns_it(rules):
     game = BucketBrigade(**TRIO, rules=rules, max_nights=60)
-    optimum, team = team_optimum(game)
+    optimum, team = optimal_team(game)
     assert exact_returns(game, team).sum() == pytest.approx(optimum, rel=1e-10)
     for name in ("spread", "specialist", "firefighter"):
         assert exact_returns(game, profile_of(game, name)).sum() <= optimum + 1e-9
     alone = BucketBrigade(**TRIO | {"num_agents": 1}, rules=rules)
-    assert team_optimum(alone)[0] == pytest.approx(best_response(alone, profile_of(alone, "uniform"), 0).value)
+    assert optimal_team(alone).value == pytest.approx(best_response(alone, profile_of(alone, "uniform"), 0).value)
     assert gap_closed(optimum, -80.0, optimum) == 1
     assert gap_closed(-80.0, -80.0, optimum) == 0
+    with pytest.raises(ValueError, match=r"between different values, got 1\.5 for random play and the reference"):
+        gap_closed(1.5, 1.5, 1.5)
+
+
+def test_the_optimum_of_unlike_houses_is_exact_where_counting_has_a_bound():
+    game = BucketBrigade("v2_minimal", own_gain=(1.0, 9.0, 1.0, 1.0))
+    bound, best = team_optimum(game), optimal_team(game)
+    assert bound.kind == "upper bound"
+    assert exact_returns(game, best.profile).sum() == pytest.approx(best.value, rel=1e-10)
+    assert best.value < bound.value - 3
+    alike = BucketBrigade("v2_minimal")
+    assert optimal_team(alike).value == pytest.approx(team_optimum(alike).value, rel=1e-9)
 
 
 def test_responses_know_where_they_end_up():
@@ -167,9 +181,10 @@ def test_signals_pay_nobody():
         ({"two_phase": True}, "want nights of one phase, got two_phase=True"),
         ({"extinguish": "continuous"}, "want extinguish='bernoulli', got 'continuous'"),
         (
-            {"num_agents": 5},
-            r"at most limit=50000 states of a night, got 294912: 3\^2 rings times 8\^5 last actions; take",
+            {"num_agents": 7},
+            r"at most 1000000 states of a night, got 18874368: 3\^2 rings times 8\^7 last actions; take",
         ),
+        ({"num_houses": 7}, r"at most 10000000 chances of a night, got 183742537104: from 3\^7 rings, by 14\^4 joint"),
     ],
 )
 def test_other_games_are_refused(cell, message):
@@ -183,10 +198,27 @@ def test_other_games_are_refused(cell, message):
 
 def test_the_limit_may_be_raised():
     game = BucketBrigade(**TRIO)
-    with pytest.raises(ValueError, match="limit=3887 states of a night, got 3888"):
-        exact_returns(game, profile_of(game, "spread"), limit=3887)
-    assert exact_returns(game, profile_of(game, "spread"), limit=3888).shape == (2,)
-    assert enumerated.LIMIT >= 3**2 * 8**4  # v2_minimal
+    told = (
+        r"limit=971 joint actions in all states of a night, got 972: 3\^3 rings times 1 combinations .* times 36 joint"
+    )
+    for solve in (exact_returns, exact_payoffs):
+        players = profile_of(game, "spread")
+        given = players if solve is exact_returns else [[player] for player in players]
+        with pytest.raises(ValueError, match=told):
+            solve(game, given, limit=971)
+        assert len(solve(game, given, limit=972)) == 2
+    assert tables.LIMIT >= 3**2 * 8**4 * 8**4  # whoever plays v2_minimal
+
+
+def test_what_policies_read_decides_how_large_a_game_is():
+    """Three houses and four agents are few states to those who see nothing but houses."""
+    game = BucketBrigade("v2_minimal", num_houses=3, max_nights=1)
+    best = optimal_team(game)
+    assert exact_returns(game, best.profile).sum() == pytest.approx(best.value, rel=1e-12)
+    everything = np.random.default_rng(0).integers(12, size=(1, 27, *(3, 2, 2) * 4))
+    curious = [MarkovPolicy(everything, 4, 3), *best.profile[1:]]
+    with pytest.raises(ValueError, match=r"got 11609505792: 3\^3 rings times 20736 combinations .* times 20736 joint"):
+        exact_returns(game, curious)
 
 
 class Silent:

@@ -1,6 +1,7 @@
 """The most that a team can earn in Bucket Brigade: known values, the tests' plain rules, and play by the kernels."""
 
 import json
+from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
 from itertools import product
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from games.bucket_brigade import BucketBrigade
-from games.bucket_brigade.optimum import Plan, main, spread_crews, table, team_optimum
+from games.bucket_brigade.optimum import Plan, Row, main, markdown_table, spread_crews, table, team_optimum
 from games.bucket_brigade.parity import REFERENCES
 from games.bucket_brigade.rules import BURNING, DIALECTS, RUINED, SAFE, WORK
 from games.bucket_brigade.scripted import policy
@@ -21,7 +22,8 @@ from games.play import play
 from tests.games.nights import amounts, cell_of, reference_of
 from tests.games.reference import Reference
 
-COMMITTED = Path(__file__).parents[2] / "papers" / "bucket_brigade_2026" / "optimum.json"
+PAPER = Path(__file__).parents[2] / "papers" / "bucket_brigade_2026"
+ROWS = [Row(**row) for row in json.loads((PAPER / "optimum.json").read_text())]
 TOLERANCE = 3.5
 """Standard errors."""
 
@@ -35,6 +37,7 @@ TOLERANCE = 3.5
     ],
 )
 def test_values_of_an_independent_dynamic_program(scenario, switches, value):
+    """Value iteration on numbers of houses, written separately: measured elsewhere, unpublished."""
     optimum = team_optimum(BucketBrigade(scenario, "quiet", **switches))
     assert optimum.kind == "exact"
     assert round(optimum.value, 1) == value
@@ -173,24 +176,20 @@ def test_what_changes_nothing_leaves_the_optimum_exact():
         assert team_optimum(BucketBrigade("v2_minimal", **same)) == plain
 
 
-def best_play(game: BucketBrigade, episodes: int, seed: int) -> np.ndarray:
-    """[episodes] team returns of the planned crews, sent to actual fires and played by the game's kernels."""
-    plan, params, rng = Plan(game), game.params(), np.random.default_rng(seed)
+Ranks = Callable[[int, np.ndarray], np.ndarray]
+"""From a night and houses [episodes, H] to the fire, counted along the ring, where every agent works; -1 rests."""
+
+
+def team_returns(game: BucketBrigade, ranks: Ranks, episodes: int, seed: int) -> np.ndarray:
+    """[episodes] team returns of agents sent to fires, played by the game's kernels."""
+    params, rng = game.params(), np.random.default_rng(seed)
     state = game.init(params, rng.random((episodes, game.noise_sizes[0]), np.float32))
     returns, running = np.zeros(episodes), np.ones(episodes, bool)
     for night in range(game.max_nights):
-        counts, which = np.unique(
-            [(state.houses == code).sum(axis=1) for code in (SAFE, BURNING, RUINED)], axis=1, return_inverse=True
-        )
-        # Worker i goes to the ranks[i]-th fire; -1 rests.
-        crews = [plan.crews(night, *map(int, column)) for column in counts.T]
-        ranks = np.full((len(crews), game.N), -1)
-        for row, sizes in enumerate(crews):
-            ranks[row, : sum(sizes)] = np.repeat(np.arange(len(sizes)), sizes)
-        ranks = ranks[which.reshape(-1)]
+        sent = ranks(night, state.houses)
         fires = np.argsort(state.houses != BURNING, axis=1, kind="stable")
-        work = (ranks >= 0) * WORK
-        houses = np.take_along_axis(fires, np.maximum(ranks, 0), axis=1)
+        work = (sent >= 0) * WORK
+        houses = np.take_along_axis(fires, np.maximum(sent, 0), axis=1)
         actions = tuple(np.stack([houses[:, i], work[:, i], 0 * work[:, i]], axis=1) for i in range(game.N))
         state = game.step(params, state, actions, rng.random((episodes, game.noise_sizes[1]), np.float32))
         returns += state.rewards.sum(axis=1) * running
@@ -200,12 +199,51 @@ def best_play(game: BucketBrigade, episodes: int, seed: int) -> np.ndarray:
     return returns
 
 
+def planned(game: BucketBrigade) -> Ranks:
+    """The planned crews, sent to actual fires."""
+    plan = Plan(game)
+
+    def ranks(night: int, houses: np.ndarray) -> np.ndarray:
+        counts, which = np.unique(
+            [(houses == code).sum(axis=1) for code in (SAFE, BURNING, RUINED)], axis=1, return_inverse=True
+        )
+        crews = [plan.crews(night, *map(int, column)) for column in counts.T]
+        sent = np.full((len(crews), game.N), -1)
+        for row, sizes in enumerate(crews):
+            sent[row, : sum(sizes)] = np.repeat(np.arange(len(sizes)), sizes)
+        return sent[which.reshape(-1)]
+
+    return ranks
+
+
 @pytest.mark.parametrize("rules", DIALECTS)
 @pytest.mark.parametrize("scenario", ["rest_trap", "minimal_specialization", "hard"])
 def test_the_plan_earns_the_optimum_when_played(scenario, rules):
     game = BucketBrigade(scenario, rules, max_nights=100)
-    returns = best_play(game, 2000, seed=0)
+    returns = team_returns(game, planned(game), 2000, seed=0)
     assert abs(returns.mean() - team_optimum(game).value) < TOLERANCE * returns.std(ddof=1) / sqrt(len(returns))
+
+
+@pytest.mark.parametrize("rules", DIALECTS)
+def test_a_team_that_keeps_a_continuous_fire_alive_earns_nearly_the_bound(rules):
+    """Two work at the second fire, two at the third, nobody at the first: while it burns, no episode ends."""
+    game, pairs = BucketBrigade("default_continuous", rules), np.array([1, 1, 2, 2])
+
+    def keepers(night: int, houses: np.ndarray) -> np.ndarray:
+        fires = (houses == BURNING).sum(axis=1, keepdims=True)
+        return np.where(pairs < fires, pairs, -1)
+
+    returns, bound = team_returns(game, keepers, 300, seed=0), team_optimum(game).value
+    assert 0.9 * bound < returns.mean() < bound + TOLERANCE * returns.std(ddof=1) / sqrt(len(returns))
+
+
+def test_under_engine_rules_teams_let_houses_burn():
+    rest_trap, owners = (Plan(BucketBrigade(name, "engine")) for name in ("rest_trap", "minimal_specialization"))
+    assert rest_trap.crews(50, 9, 1, 0) == ()
+    assert rest_trap.crews(50, 8, 1, 1) == (4,)  # once that one is lost, the episode goes on
+    answers = [owners.crews(50, 10 - fires, fires, 0) for fires in range(11)]
+    assert answers == [(), (4,), (2, 2), (2, 1, 1), (1, 1, 1, 1), *[()] * 6]
+    assert all(owners.crews(50, 9 - fires, fires, 1) == () for fires in range(10))
 
 
 @pytest.mark.parametrize("rules", DIALECTS)
@@ -245,11 +283,26 @@ def test_a_game_too_large_is_refused(parameters):
 
 
 def test_the_committed_table_is_up_to_date():
-    rows = json.loads(COMMITTED.read_text())
-    assert len(rows) == 66
-    for row in rows:
-        best = team_optimum(BucketBrigade(row["scenario"], row["rules"], **row["cell"]))
-        assert (row["kind"], row["optimum"]) == (best.kind, pytest.approx(best.value))
+    assert len(ROWS) == 66
+    for row in ROWS:
+        best = team_optimum(BucketBrigade(row.scenario, row.rules, **row.cell))
+        assert (row.kind, row.optimum) == (best.kind, pytest.approx(best.value))
+
+
+def test_the_committed_teams_are_up_to_date():
+    for row in [row for row in ROWS if row.kind == "exact"][::5]:
+        game = BucketBrigade(row.scenario, row.rules, **row.cell)
+        assert row.rest == pytest.approx(Plan(game, lambda fires: ()).value)
+        assert row.spread == pytest.approx(Plan(game, spread_crews(game.N)).value)
+    (played,) = table("positional_default", "quiet", episodes=4000, max_nights=1000, seed=0)
+    (committed,) = [row for row in ROWS if (row.scenario, row.rules) == ("positional_default", "quiet")]
+    assert (committed.rest, committed.spread, committed.spread_se) == pytest.approx(
+        (played.rest, played.spread, played.spread_se)
+    )
+
+
+def test_the_committed_markdown_is_that_of_the_rows():
+    assert (PAPER / "optimum.md").read_text() == markdown_table(ROWS)
 
 
 def test_the_command_prints_and_writes_the_table(capsys, tmp_path):

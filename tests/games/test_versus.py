@@ -11,7 +11,7 @@ from games.noise import Purpose
 from games.normal_form import NormalForm, matching_pennies, rock_paper_scissors
 from games.play import play_mixture
 from games.policies import Uniform
-from games.versus import Cast, Versus
+from games.versus import Cast, Versus, checked_sigma
 
 B = 4000
 
@@ -162,6 +162,11 @@ def test_memories_live_where_the_lanes_do(xp):
         memories = [memory for memory in versus.cast._memory.values() if memory is not None]
         assert len(memories) == 3
         assert {type(leaf) for leaf in tree_leaves(memories[0])} == {type(xp.put(np.zeros(1)))}
+
+
+@pytest.mark.parametrize("off", [1 - 9e-7, 1.0, 1 + 9e-7])
+def test_a_distribution_sums_to_1(off):
+    np.testing.assert_allclose(checked_sigma(PURE, off * CORRELATED), CORRELATED, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
