@@ -17,7 +17,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("uniform", "check_strategy", "profile", "plans", "behaviour", "reach", "mixed"),
         *("expected_returns", "best_responses", "Response", "deviation_gains", "nash_conv", "exploitability"),
         *("payoff_table", "sequence_payoffs", "behavioural", "mixture_responses", "mixture_gains"),
-        *("zero_sum_equilibrium", "Equilibrium", "cfr", "cfr_plus"),
+        *("zero_sum_equilibrium", "Equilibrium", "check_zero_sum", "cfr", "cfr_plus"),
         *("TabularPolicy", "tabulate", "observations"),
     ),
     "games.exact.openspiel": ("from_openspiel", "to_openspiel"),

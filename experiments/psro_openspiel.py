@@ -23,8 +23,6 @@ from marl.oracles.ppo import PPO
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
-    import numpy as np
-
     from games.tree_game import TreeGame
 
 LEAST = {"iterations": 0, "seed": 0, "stop_at": 0, "threads": 1, "workers": 1}
@@ -158,7 +156,8 @@ def planned(config: Config) -> Plan:
 
     game = config.rules()
     solver = checked_solver(config, len(game.agents))
-    solver(first_payoffs(game))
+    if config.meta_solver == "zero_sum_nash":
+        _check_cancels(game)
     check_profiles(config.iterations, len(game.agents))
     by_play = config.oracle == "ppo"
     return Plan(
@@ -173,16 +172,13 @@ def planned(config: Config) -> Plan:
     )
 
 
-def first_payoffs(game: "TreeGame") -> "np.ndarray":
-    """[N, 2, ..., 2] payoffs between uniform play and the best responses to it, which show whether they cancel."""
-    import numpy as np
+def _check_cancels(game: "TreeGame") -> None:
+    from games.exact import check_zero_sum
 
-    from games.exact import best_responses, payoff_table, uniform
-
-    tree, even = game.tree, uniform(game.tree)
-    responses = best_responses(tree, even)
-    parts = [np.stack([even[tree.slots(player)], response.part]) for player, response in enumerate(responses)]
-    return payoff_table(tree, parts)
+    try:
+        check_zero_sum(game.tree)
+    except ValueError as error:
+        raise ValueError(f"zero_sum_nash cannot solve {game.name}: {error}; use --meta-solver alpha_rank") from error
 
 
 if __name__ == "__main__":
