@@ -16,6 +16,7 @@ import pyspiel
 
 from counterplay.bench.row import Row
 from games.exact import cfr_plus, exploitability, nash_conv
+from games.exact.agreement import random_strategy
 from games.exact.openspiel import from_openspiel, to_openspiel
 from games.openspiel import MAX_NODES, compiled, load, openspiel
 from games.policies import Uniform
@@ -63,8 +64,7 @@ def _nash_conv() -> Row:
     """Of one random strategy."""
     game = openspiel(GAME)
     tree, rules = game.tree, load(GAME)
-    weights = np.random.default_rng(0).random(tree.num_slots)
-    strategy = weights / np.add.reduceat(weights, tree.information.offset[:-1])[tree.state_of]
+    strategy = random_strategy(tree, np.random.default_rng(0))
     policy = to_openspiel(game, strategy)
     nash_conv(tree, strategy)  # what is tabulated once is
     ours = min(_cpu_seconds(partial(nash_conv, tree, strategy))[0] for _ in range(REPEATS))

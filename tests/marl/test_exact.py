@@ -7,6 +7,7 @@ import pytest
 
 from games import make
 from games.exact import TabularPolicy, mixture_gains, mixture_responses, nash_conv, tabulate, uniform
+from games.exact.agreement import random_strategy
 from games.exact.populations import behavioural
 from games.lanes import GameLanes
 from games.policies import Uniform
@@ -32,9 +33,7 @@ def randoms(game, sizes, seed=0):
     tree, features = game.tree, game.observation_spaces[0].shape[0]
 
     def table(player):
-        weights = rng.random(tree.num_slots)
-        strategy = weights / np.add.reduceat(weights, tree.information.offset[:-1])[tree.state_of]
-        return TabularPolicy.of(game, player, strategy[tree.slots(player)])
+        return TabularPolicy.of(game, player, random_strategy(tree, rng)[tree.slots(player)])
 
     def network(player):
         return NeuralPolicy.of(policy_layers(features, (4,), (game.choices,), rng), game.action_spaces[player])
