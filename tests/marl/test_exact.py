@@ -196,7 +196,8 @@ def test_double_oracle_solves_kuhn_poker():
     assert exact_returns(last.payoffs, last.sigma)[0].value == pytest.approx(-1 / 18, abs=1e-9)
 
 
-@pytest.mark.parametrize("solver", [uniform_sigma, alpha_rank])
-def test_three_players_come_closer_to_equilibrium(solver):
-    gaps = [gap for _, gap in double_oracle(KUHN_3, initial(KUHN_3), solver, 12)]
-    assert min(gaps[6:]) < 0.5 * gaps[0]
+@pytest.mark.parametrize(("solver", "least"), [(uniform_sigma, 0.35), (alpha_rank, 0.1)])
+def test_three_players_come_closer_to_equilibrium(solver, least):
+    """From 2.06 chips to 0.264 and 0.044 [measured]; more is allowed for, as rounding breaks ties between responses."""
+    *_, (_, gap) = double_oracle(KUHN_3, initial(KUHN_3), solver, 12)
+    assert 0 <= gap < least
