@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 if __name__ == "__main__":  # run as a file, only this folder is on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -16,8 +16,8 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
     end_at_once()
 
-from experiments import command
-from experiments.command import Plan, check_profiles, check_ranges, checked_device, checked_solver
+from experiments.checks import check_profiles, check_ranges, checked_device, checked_solver
+from experiments.command import Plan, parsed, run
 from marl.oracles.exact import Exact
 from marl.oracles.ppo import PPO
 
@@ -80,13 +80,14 @@ class Config:
     smoke: bool = False
     """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
 
+    command: ClassVar[str] = "psro-openspiel"
     extendable: ClassVar[tuple[str, ...]] = ("iterations", "stop_at", "device")
     """A longer run begins like a shorter one, and devices come and go."""
     further: ClassVar[tuple[str, ...]] = ()
     """Commands to look at a finished run with, beside those for any run."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, LEAST, MOST)
+        check_ranges(vars(self), LEAST, MOST)
 
     @property
     def folder(self) -> Path:
@@ -99,14 +100,6 @@ class Config:
         from games.openspiel import openspiel
 
         return openspiel(self.game)
-
-    def resume_command(self, iterations: int | None = None) -> str:
-        """The command that goes on with the run, as far as it was to go or to another number of iterations."""
-        return command.resume_command("psro-openspiel", self.folder, iterations)
-
-    def settings(self) -> dict[str, Any]:
-        """What the results depend on, as plain JSON values."""
-        return command.settings(self)
 
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how."""
@@ -141,12 +134,12 @@ class Early:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code (see `experiments.stop.guarded`)."""
-    return command.run(arguments, parse, planned)
+    return run(arguments, parse, planned)
 
 
 def parse(given: list[str]) -> Config:
     """The configuration on the command line; what it leaves open is the default, tiny, or as a resumed run began."""
-    return command.parsed("psro-openspiel", given, Config(), SMOKE, Early)
+    return parsed(given, Config(), SMOKE, Early)
 
 
 def planned(config: Config) -> Plan:
@@ -155,10 +148,11 @@ def planned(config: Config) -> Plan:
     from games.policies import Uniform
 
     game = config.rules()
-    solver = checked_solver(config, len(game.agents))
+    players = len(game.agents)
+    solver = checked_solver(config.meta_solver, players, alpha=config.alpha, population_size=config.population_size)
     if config.meta_solver == "zero_sum_nash":
         _check_cancels(game)
-    check_profiles(config.iterations, len(game.agents))
+    check_profiles(config.iterations, players)
     by_play = config.oracle == "ppo"
     return Plan(
         config,

@@ -16,6 +16,7 @@ from analysis.load import load_run
 from analysis.report import command, html
 from analysis.runs import glance
 from counterplay.show import main as show
+from experiments.placement import settings
 from experiments.psro_bucket_brigade import main as bucket_brigade
 from experiments.psro_openspiel import main, parse
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
@@ -183,9 +184,9 @@ def test_runs_are_listed_shown_and_reported_with_figures(
 def test_a_report_tells_the_command_that_makes_the_run_again() -> None:
     given = ["--game", "leduc_poker(players=3)", "--meta-solver", "uniform", "--oracle", "ppo", "--ppo.no-greedy"]
     config = parse(given)
-    words = shlex.split(command(config.settings()).replace("\\\n", ""))
+    words = shlex.split(command(settings(config)).replace("\\\n", ""))
     assert words[:3] == ["python", "-m", "experiments.psro_openspiel"]
-    assert parse(words[3:]).settings() == config.settings()
+    assert settings(parse(words[3:])) == settings(config)
 
 
 def test_smoke_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
