@@ -18,7 +18,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("behaviour_of_plan", "behaviour_of_mixture", "part_of_mixture"),
         *("expected_returns", "best_responses", "Response", "deviation_gains", "nash_conv", "exploitability"),
         *("payoff_table", "sequence_payoffs", "mixture_responses", "mixture_gains"),
-        *("zero_sum_equilibrium", "Equilibrium", "cfr", "cfr_plus"),
+        *("zero_sum_equilibrium", "Equilibrium", "check_zero_sum", "cfr", "cfr_plus"),
         *("TabularPolicy", "tabulate", "observations"),
     ),
     "games.exact.openspiel": ("from_openspiel", "to_openspiel"),

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from analysis.load import load_run
-from experiments.command import began_as
+from experiments.placement import began_as
 from experiments.psro_bucket_brigade import Config
 from games.bucket_brigade import BucketBrigade
 from games.bucket_brigade.scripted import FAMILIES, POLICIES, policy

@@ -68,7 +68,7 @@ def show(options: Options) -> None:
     from rich.console import Console
 
     from experiments import nights
-    from experiments.command import began_as
+    from experiments.placement import began_as
     from experiments.psro_bucket_brigade import Config
     from games import film
     from games.play import states

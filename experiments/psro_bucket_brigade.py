@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 if __name__ == "__main__":  # run as a file, only this folder is on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -15,8 +15,8 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
     end_at_once()
 
-from experiments import command
-from experiments.command import Plan, check_profiles, check_ranges, checked_device, checked_solver
+from experiments.checks import check_profiles, check_ranges, checked_device, checked_solver
+from experiments.command import Plan, parsed, run
 from marl.oracles.ppo import PPO
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
@@ -83,13 +83,14 @@ class Config:
     smoke: bool = False
     """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
 
+    command: ClassVar[str] = "psro"
     extendable: ClassVar[tuple[str, ...]] = ("iterations", "device")
     """A longer run begins like a shorter one, and devices come and go."""
     further: ClassVar[tuple[str, ...]] = ("responses",)
     """Commands to look at a finished run with, beside those for any run."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, LEAST, MOST)
+        check_ranges(vars(self), LEAST, MOST)
         if 0 != self.gap_budget < self.ppo.batch:
             raise ValueError(f"gap_steps must be 0 or at least one rollout ({self.ppo.batch}), got {self.gap_steps}")
 
@@ -107,14 +108,6 @@ class Config:
     @property
     def gap_budget(self) -> int:
         return self.ppo.steps if self.gap_steps is None else self.gap_steps
-
-    def resume_command(self, iterations: int | None = None) -> str:
-        """The command that goes on with the run, as far as it was to go or to another number of iterations."""
-        return command.resume_command("psro", self.folder, iterations)
-
-    def settings(self) -> dict[str, Any]:
-        """What the results depend on, as plain JSON values."""
-        return command.settings(self)
 
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""
@@ -151,12 +144,12 @@ class Early:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code (see `experiments.stop.guarded`)."""
-    return command.run(arguments, parse, planned)
+    return run(arguments, parse, planned)
 
 
 def parse(given: list[str]) -> Config:
     """The configuration on the command line; what it leaves open is the default, tiny, or as a resumed run began."""
-    return command.parsed("psro", given, Config(), SMOKE, Early)
+    return parsed(given, Config(), SMOKE, Early)
 
 
 def planned(config: Config) -> Plan:
@@ -167,7 +160,7 @@ def planned(config: Config) -> Plan:
     game = config.game()
     players = len(game.agents)
     initial = [policy(config.initial, game)] * players
-    solver = checked_solver(config, players)
+    solver = checked_solver(config.meta_solver, players, alpha=config.alpha, population_size=config.population_size)
     check_profiles(config.iterations, players)
     return Plan(
         config,

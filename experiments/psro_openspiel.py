@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 if __name__ == "__main__":  # run as a file, only this folder is on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -16,15 +16,13 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
     end_at_once()
 
-from experiments import command
-from experiments.command import Plan, check_profiles, check_ranges, checked_device, checked_solver
+from experiments.checks import check_profiles, check_ranges, checked_device, checked_solver
+from experiments.command import Plan, parsed, run
 from marl.oracles.exact import Exact
 from marl.oracles.ppo import PPO
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
-    import numpy as np
-
     from games.tree_game import TreeGame
 
 LEAST = {"iterations": 0, "seed": 0, "stop_at": 0, "threads": 1, "workers": 1}
@@ -82,13 +80,14 @@ class Config:
     smoke: bool = False
     """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
 
+    command: ClassVar[str] = "psro-openspiel"
     extendable: ClassVar[tuple[str, ...]] = ("iterations", "stop_at", "device")
     """A longer run begins like a shorter one, and devices come and go."""
     further: ClassVar[tuple[str, ...]] = ()
     """Commands to look at a finished run with, beside those for any run."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, LEAST, MOST)
+        check_ranges(vars(self), LEAST, MOST)
 
     @property
     def folder(self) -> Path:
@@ -101,14 +100,6 @@ class Config:
         from games.openspiel import openspiel
 
         return openspiel(self.game)
-
-    def resume_command(self, iterations: int | None = None) -> str:
-        """The command that goes on with the run, as far as it was to go or to another number of iterations."""
-        return command.resume_command("psro-openspiel", self.folder, iterations)
-
-    def settings(self) -> dict[str, Any]:
-        """What the results depend on, as plain JSON values."""
-        return command.settings(self)
 
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how."""
@@ -143,12 +134,12 @@ class Early:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code (see `experiments.stop.guarded`)."""
-    return command.run(arguments, parse, planned)
+    return run(arguments, parse, planned)
 
 
 def parse(given: list[str]) -> Config:
     """The configuration on the command line; what it leaves open is the default, tiny, or as a resumed run began."""
-    return command.parsed("psro-openspiel", given, Config(), SMOKE, Early)
+    return parsed(given, Config(), SMOKE, Early)
 
 
 def planned(config: Config) -> Plan:
@@ -157,9 +148,11 @@ def planned(config: Config) -> Plan:
     from games.policies import Uniform
 
     game = config.rules()
-    solver = checked_solver(config, len(game.agents))
-    solver(first_payoffs(game))
-    check_profiles(config.iterations, len(game.agents))
+    players = len(game.agents)
+    solver = checked_solver(config.meta_solver, players, alpha=config.alpha, population_size=config.population_size)
+    if config.meta_solver == "zero_sum_nash":
+        _check_cancels(game)
+    check_profiles(config.iterations, players)
     by_play = config.oracle == "ppo"
     return Plan(
         config,
@@ -173,16 +166,13 @@ def planned(config: Config) -> Plan:
     )
 
 
-def first_payoffs(game: "TreeGame") -> "np.ndarray":
-    """[N, 2, ..., 2] payoffs between uniform play and the best responses to it, which show whether they cancel."""
-    import numpy as np
+def _check_cancels(game: "TreeGame") -> None:
+    from games.exact import check_zero_sum
 
-    from games.exact import best_responses, payoff_table, uniform
-
-    tree, even = game.tree, uniform(game.tree)
-    responses = best_responses(tree, even)
-    parts = [np.stack([even[tree.slots(player)], response.part]) for player, response in enumerate(responses)]
-    return payoff_table(tree, parts)
+    try:
+        check_zero_sum(game.tree)
+    except ValueError as error:
+        raise ValueError(f"zero_sum_nash cannot solve {game.name}: {error}; use --meta-solver alpha_rank") from error
 
 
 if __name__ == "__main__":

@@ -2,15 +2,14 @@
 
 import shlex
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from analysis.numbers import shown
 from analysis.tables import MEASURES
+from experiments.config import Config
 from experiments.measures import Rows, find
+from experiments.placement import resume_command
 from experiments.run import RunFolder, interpreter, invocation
-
-if TYPE_CHECKING:
-    from experiments.command import Config
 
 
 def summary(rows: Rows) -> dict[str, Any]:
@@ -21,7 +20,7 @@ def summary(rows: Rows) -> dict[str, Any]:
     return {"iteration": last, "measured": measured}
 
 
-def report(run: RunFolder, config: "Config", rows: Rows, figures: int, longer: bool) -> list[str]:
+def report(run: RunFolder, config: Config, rows: Rows, figures: int, longer: bool) -> list[str]:
     """Lines that say what was measured and how, also written to summary.json, and what to do next.
 
     `longer` says whether more iterations would change anything.
@@ -39,7 +38,7 @@ def report(run: RunFolder, config: "Config", rows: Rows, figures: int, longer: b
         f"in {run.path}:",
         f"  report.html, {figures} figures, run.json, metrics.jsonl, summary.json, policies, snapshots",
         "next:",
-        *([f"  {config.resume_command(last + 4)}"] if longer else []),
+        *([f"  {resume_command(config, last + 4)}"] if longer else []),
         *(f"  {invocation()} {command} {folder}" for command in ("show", *further)),
         *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),
     ]

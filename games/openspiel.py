@@ -56,13 +56,21 @@ def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_node
         raise ValueError(f"max_nodes must be a whole number, at least 1, got {max_nodes!r}")
     rules = load(game)
     seen = _tensors(rules, observation)
-    name = str(rules)
+    name = _name(rules, game)
     origin = f"OpenSpiel {version('open_spiel')}: {name}{_files(rules.get_parameters())}"
     tree = cached_tree(origin, partial(compiled, rules, max_nodes))
     if tree.num_nodes > max_nodes:
         raise _too_large(rules, max_nodes)
     look = partial(_seen, name, seen, f"{origin}, {seen}")
     return TreeGame(f"{PREFIX}{name}", tree, rules.num_distinct_actions(), look, partial(_text, name), seen)
+
+
+def _name(rules: Any, given: str) -> str:
+    """The game's own string, in which parameters have one order; the one given where OpenSpiel does not know that."""
+    try:
+        return str(load(str(rules)))
+    except ValueError:
+        return given
 
 
 def game_string(game: TreeGame) -> str:

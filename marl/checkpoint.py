@@ -4,6 +4,7 @@ Everything is a whole folder with a manifest (`marl.atomic`); policies are safet
 objects: nothing is ever unpickled.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -92,8 +93,7 @@ def load_snapshot(folder: Path, iteration: int, store: PolicyStore) -> Snapshot:
         loaded = {unit: _measured(stored, store) for unit, stored in units.items()}
         populations = [[loaded[stored["unit"]] for stored in population] for population in policies]
         with open(path / "payoffs.npz", "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            kind = next((kind for kind in TABLES if all(name in arrays for name in kind._fields)), ExactTable)
-            table: Payoffs = kind(*(arrays[name] for name in kind._fields))
+            table = _table(arrays)
             sigma = check_sigma(arrays["sigma"], check_payoffs(table.mean))
         if sigma.shape != tuple(len(population) for population in populations):
             raise ValueError(f"a table of {sigma.shape} policies")
@@ -102,6 +102,20 @@ def load_snapshot(folder: Path, iteration: int, store: PolicyStore) -> Snapshot:
     except (KeyError, TypeError, ValueError, EOFError, BadZipFile) as error:
         raise BrokenCheckpoint(f"{path} is not as this version writes it ({error}): use the one that did") from error
     return Snapshot(iteration, populations, table, sigma)
+
+
+def _table(arrays: Mapping[str, np.ndarray]) -> Payoffs:
+    """Of the first kind in TABLES whose fields are all there. Raises ValueError, or KeyError, for a part of a table.
+
+    Played payoffs that lost an array would look exact, but for their episodes.
+    """
+    for kind in TABLES:
+        if all(name in arrays for name in kind._fields):
+            table = kind(*(arrays[name] for name in kind._fields))
+            if not np.array_equal(table.episodes, arrays["episodes"]):
+                raise ValueError(f"payoffs.npz lacks arrays of payoffs that were played, it has {', '.join(arrays)}")
+            return table
+    raise ValueError(f"payoffs.npz lacks arrays of payoffs, it has {', '.join(arrays)}")
 
 
 def _measured(stored: dict[str, str], store: PolicyStore) -> Policy:

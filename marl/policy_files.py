@@ -16,6 +16,7 @@ from torch import Tensor, from_numpy
 from games.bucket_brigade.genomes import FullGenome, Genome
 from games.bucket_brigade.scripted import AlwaysRest, Firefighter, Specialist, Spread
 from games.exact import TabularPolicy
+from games.exact.strategies import MASS_TOLERANCE
 from games.game import Policy
 from games.policies import Uniform
 from marl.policies import NeuralPolicy
@@ -26,8 +27,6 @@ SCRIPTED: dict[str, type] = {
     for scripted in (Uniform, AlwaysRest, Firefighter, FullGenome, Genome, Specialist, Spread)
 }
 """Policies that are dataclasses of plain values, by class name: what `load_policy` may build."""
-MASS_TOLERANCE = 1e-6
-"""How far a tabular policy's probabilities may be from summing to one."""
 
 
 def save_policy(policy: Policy, stem: str | PathLike) -> None:

@@ -45,7 +45,9 @@ def psro(
 
     Iteration 0 solves the game among the initial `populations`; each of the `iterations` after it adds a best response
     per player. `respond(populations, sigma, iteration)` gives the responses, `evaluate(populations, known)` extends the
-    payoff table, `meta_solver(payoffs)` is any of `metasolvers`. Where the snapshot `done` is given, only those after
+    payoff table, `meta_solver(payoffs)` is any of `metasolvers`. A response is added even where the population holds it
+    already, or nothing is gained by it: with the meta-solver uniform, fictitious play counts on that, and to a Nash
+    equilibrium a copy changes nothing. Where the snapshot `done` is given, only those after
     it are made and yielded.
 
     >>> import torch

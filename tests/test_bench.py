@@ -21,7 +21,8 @@ def short(monkeypatch):
     monkeypatch.setattr(workers, "ROUNDS", 1)
     monkeypatch.setattr(exact, "GAME", "kuhn_poker")
     monkeypatch.setattr(exact, "REPEATS", 1)
-    monkeypatch.setattr(exact, "PEER_SECONDS", 0.0)
+    monkeypatch.setattr(exact, "PEER_NASH_CONV", 0.5)  # uniform play has 0.92
+    monkeypatch.setattr(exact, "PEER_SECONDS", 1.0)
     monkeypatch.setattr(workers, "STEPS", workers.PPO().batch)
 
 
@@ -54,12 +55,21 @@ def test_exact_values_are_those_of_open_spiel():
     assert "iterations, the peer" in averages.note
 
 
-def test_the_double_oracle_is_timed_and_says_what_its_peer_lacks(monkeypatch):
+def test_the_double_oracle_is_timed_beside_psro_v2():
+    row = exact._double_oracle()
+    assert row.name == "double oracle on kuhn_poker to NashConv 0.5, peer to 0.5"
+    assert (row.peer, row.ratio) == ("OpenSpiel psro_v2", row.peer_value / row.ours)
+    ours, peer = (float(course.split(" ")[0]) for course in row.note.split("NashConv ")[1:])
+    assert ours == pytest.approx(1 / 3, abs=1e-3)
+    assert peer <= exact.PEER_NASH_CONV
+
+
+def test_what_psro_v2_needs_is_said_where_it_is_not_there(monkeypatch):
     monkeypatch.setattr(exact, "NEEDED", ("no_such_solver",))
-    ours, beside = exact._double_oracle()
-    assert ours.ours > 0
-    assert "iterations to 0.333" in ours.note
-    assert beside.note == "pip install no_such_solver"
+    row = exact._double_oracle()
+    assert row.ours > 0
+    assert (row.peer, row.peer_value, row.ratio) == ("", None, None)
+    assert row.note.endswith("(0: 0.92); peer: pip install 'counterplay[bench]'")
 
 
 def test_the_memory_of_the_double_oracle_is_told(capsys):

@@ -20,9 +20,12 @@
 import os
 from pathlib import Path
 
+from IPython.display import Markdown, display
+
 from analysis import figures
 from analysis.load import load_run
 from analysis.numbers import shown
+from analysis.report import BY_PLAY, EXACTLY
 from analysis.tables import MEASURES, measures, profile_table
 
 # %% tags=["parameters"]
@@ -37,17 +40,17 @@ for metric, row in measures(run)[-1].items():
 # %% [markdown]
 # ## Convergence
 #
-# A gap is the sum over players of what each gains by its best deviation from the meta-strategy. In the whole game only
-# a lower bound is known: from best responses that were trained for it. Bars are 95 % intervals.
+# What can be gained among the policies found, and in the whole game; and what the meta-strategy's play brings.
 
 # %%
+display(Markdown(EXACTLY if run.exact else BY_PLAY))
 figures.convergence(run)
 
 # %% [markdown]
 # ## Payoffs
 #
-# Mean return ± standard error of each player's policy (row). With more than two players, a column holds the profiles in
-# which all others play the policy of that index.
+# Mean return, ± standard error unless it is exact, of each player's policy (row). With more than two players, a column
+# holds the profiles in which all others play the policy of that index.
 
 # %%
 figures.payoff_matrices(run)

@@ -16,6 +16,7 @@ import pyspiel
 
 from counterplay.bench.row import Row
 from games.exact import cfr_plus, exploitability, nash_conv
+from games.exact.agreement import random_strategy
 from games.exact.openspiel import from_openspiel, to_openspiel
 from games.openspiel import MAX_NODES, compiled, load, openspiel
 from games.policies import Uniform
@@ -29,11 +30,13 @@ REPEATS = 20
 EXPLOITABILITY, CHECKED = 0.01, 10
 """CFR+ ends at this exploitability, which is looked at once in so many iterations."""
 NASH_CONV, ITERATIONS = 0.5, 300
-"""Where the double oracle ends."""
+"""Where the double oracle ends, after how many iterations at the latest."""
 PEER_NASH_CONV, PEER_SECONDS, SIMULATIONS = 1.0, 90.0, 100
 """Where psro_v2 ends, after how long at the latest, and its episodes per profile: its example's 1,000 take longer."""
-NEEDED = ("cvxpy", "ecos")
-"""Packages that psro_v2 needs to solve its meta-games and does not bring along."""
+SHOWN = 10
+"""Iterations from one NashConv in the note to the next."""
+NEEDED, INSTALL = ("cvxpy", "ecos"), "pip install 'counterplay[bench]'"
+"""Packages that psro_v2 needs to solve its meta-games and does not bring along, and where they come from."""
 
 
 class Point(NamedTuple):
@@ -49,7 +52,7 @@ def rows() -> Iterator[Row]:
     seconds, tree = _cpu_seconds(partial(compiled, load(GAME), MAX_NODES))
     yield Row(f"compiling {GAME}", seconds, "s", "", None, None, "", f"{tree.num_nodes:,} nodes")
     yield _cfr_plus()
-    yield from _double_oracle()
+    yield _double_oracle()
     code = "from counterplay.bench.exact import fill; fill()"
     memory = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     whole, before = (int(line) / 1e6 for line in memory.split())
@@ -61,8 +64,7 @@ def _nash_conv() -> Row:
     """Of one random strategy."""
     game = openspiel(GAME)
     tree, rules = game.tree, load(GAME)
-    weights = np.random.default_rng(0).random(tree.num_slots)
-    strategy = weights / np.add.reduceat(weights, tree.information.offset[:-1])[tree.state_of]
+    strategy = random_strategy(tree, np.random.default_rng(0))
     policy = to_openspiel(game, strategy)
     nash_conv(tree, strategy)  # what is tabulated once is
     ours = min(_cpu_seconds(partial(nash_conv, tree, strategy))[0] for _ in range(REPEATS))
@@ -96,23 +98,23 @@ def _until(step: Callable[[], Any], measured: Callable[[Any], float]) -> tuple[f
             return seconds, steps
 
 
-def _double_oracle() -> Iterator[Row]:
-    """To NASH_CONV, and to what psro_v2 gets to within its seconds."""
+def _double_oracle() -> Row:
+    """Our seconds to NASH_CONV, beside those of psro_v2 to PEER_NASH_CONV, or to where it was stopped."""
     curve = list(double_oracle())
-    tenths = ", ".join(f"{i}: {curve[i].nash_conv:.2f}" for i in range(0, len(curve), 10))
-    note = f"{len(curve) - 1} iterations to {curve[-1].nash_conv:.3f}, measuring included; {tenths}"
-    yield Row(f"double oracle on {GAME} to NashConv {NASH_CONV:g}", curve[-1].seconds, "s", "", None, None, "", note)
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        yield Row("  beside OpenSpiel", curve[-1].seconds, "s", "", None, None, "", f"pip install {' '.join(missing)}")
-        return
+    name = f"double oracle on {GAME} to NashConv {NASH_CONV:g}, peer to {PEER_NASH_CONV:g}"
+    note = f"measuring included, compiling not; {_course(curve)}"
+    if any(find_spec(package) is None for package in NEEDED):
+        return Row(name, curve[-1].seconds, "s", "", None, None, "", f"{note}; peer: {INSTALL}")
     others = list(psro_v2())
-    reached = min(point.nash_conv for point in others)
-    ours = next((point.seconds for point in curve if point.nash_conv <= reached), curve[-1].seconds)
-    peer = next(point.seconds for point in others if point.nash_conv == reached)
-    note = f"{len(others) - 1} iterations in {others[-1].seconds:.0f} s, {SIMULATIONS} episodes a profile"
-    name = f"  to NashConv {max(reached, NASH_CONV):.2f}, as far as psro_v2 came"
-    yield Row(name, ours, "s", "OpenSpiel psro_v2", peer, peer / ours, ">= 10", note)
+    ours, peer = curve[-1].seconds, others[-1].seconds
+    note += f"; peer, with {SIMULATIONS} episodes a profile: {_course(others)}"
+    return Row(name, ours, "s", "OpenSpiel psro_v2", peer, peer / ours, ">= 10", note)
+
+
+def _course(curve: list[Point]) -> str:
+    """How NashConv went down."""
+    shown = ", ".join(f"{i}: {curve[i].nash_conv:.2f}" for i in range(0, len(curve), SHOWN))
+    return f"NashConv {curve[-1].nash_conv:.3f} after {len(curve) - 1} iterations ({shown})"
 
 
 def double_oracle() -> Iterator[Point]:

@@ -27,7 +27,7 @@ from games.exact.values import (
     exploitability,
     nash_conv,
 )
-from games.exact.zero_sum import Equilibrium, zero_sum_equilibrium
+from games.exact.zero_sum import Equilibrium, check_zero_sum, zero_sum_equilibrium
 
 __all__ = [
     "Equilibrium",
@@ -40,6 +40,7 @@ __all__ = [
     "cfr_plus",
     "check_population",
     "check_strategy",
+    "check_zero_sum",
     "deviation_gains",
     "expected_returns",
     "exploitability",

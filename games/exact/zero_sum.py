@@ -33,8 +33,8 @@ def zero_sum_equilibrium(tree: Tree) -> Equilibrium:
     >>> round(zero_sum_equilibrium(make("openspiel:kuhn_poker").tree).value * 18, 9)
     -1.0
     """
+    check_zero_sum(tree)
     payoffs = sequence_payoffs(tree)[0]
-    _check_cancel(tree)
     (plan, start), (other, other_start) = (_plan_constraints(tree, player) for player in range(2))
     sequences, states = payoffs.shape[0], other.shape[0]
     result = linprog(
@@ -56,6 +56,26 @@ def zero_sum_equilibrium(tree: Tree) -> Equilibrium:
     return Equilibrium(float(-result.fun), _normalised(tree, behaviour_of_plan(tree, whole)))
 
 
+def check_zero_sum(tree: Tree) -> None:
+    """Raises ValueError unless the game is of two players, whose payoffs cancel or sum to a constant in every episode.
+
+    >>> from games import make
+    >>> check_zero_sum(make("openspiel:kuhn_poker").tree)
+    """
+    if tree.players != 2:
+        raise ValueError(f"zero-sum games of two players are wanted, got a game of {tree.players}")
+    nodes = tree.nodes
+    total = nodes.rewards.sum(axis=1)
+    for begin, end in zip(nodes.levels[1:-1], nodes.levels[2:], strict=True):
+        total[begin:end] += total[tree.parents[begin:end]]
+    ends = total[nodes.player == TERMINAL]
+    if np.ptp(ends) > CANCEL_TOLERANCE * max(1.0, np.abs(nodes.rewards).max()):
+        raise ValueError(
+            f"zero-sum games are wanted, whose payoffs cancel, or sum to a constant; here episodes pay both players "
+            f"between {ends.min():g} and {ends.max():g} together"
+        )
+
+
 def _plan_constraints(tree: Tree, player: int) -> tuple[csr_array, np.ndarray]:
     """F [1 + I_player, S_player + 1] and e: x is a plan of the player's sequences where F x = e and x >= 0."""
     own, states = tree.slots(player), tree.states(player)
@@ -73,16 +93,3 @@ def _normalised(tree: Tree, strategy: np.ndarray) -> np.ndarray:
     """The strategy without the solver's rounding."""
     total = np.add.reduceat(strategy, tree.information.offset[:-1])
     return strategy / total[tree.state_of]
-
-
-def _check_cancel(tree: Tree) -> None:
-    nodes = tree.nodes
-    total = nodes.rewards.sum(axis=1)
-    for begin, end in zip(nodes.levels[1:-1], nodes.levels[2:], strict=True):
-        total[begin:end] += total[tree.parents[begin:end]]
-    ends = total[nodes.player == TERMINAL]
-    if np.ptp(ends) > CANCEL_TOLERANCE * max(1.0, np.abs(nodes.rewards).max()):
-        raise ValueError(
-            f"a linear program solves games whose payoffs cancel, or sum to a constant; here episodes pay both players "
-            f"between {ends.min():g} and {ends.max():g} together"
-        )

@@ -16,6 +16,7 @@ from analysis.load import load_run
 from analysis.report import command, html
 from analysis.runs import glance
 from counterplay.show import main as show
+from experiments.placement import settings
 from experiments.psro_bucket_brigade import main as bucket_brigade
 from experiments.psro_openspiel import main, parse
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
@@ -183,9 +184,9 @@ def test_runs_are_listed_shown_and_reported_with_figures(
 def test_a_report_tells_the_command_that_makes_the_run_again() -> None:
     given = ["--game", "leduc_poker(players=3)", "--meta-solver", "uniform", "--oracle", "ppo", "--ppo.no-greedy"]
     config = parse(given)
-    words = shlex.split(command(config.settings()).replace("\\\n", ""))
+    words = shlex.split(command(settings(config)).replace("\\\n", ""))
     assert words[:3] == ["python", "-m", "experiments.psro_openspiel"]
-    assert parse(words[3:]).settings() == config.settings()
+    assert settings(parse(words[3:])) == settings(config)
 
 
 def test_smoke_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +202,7 @@ def test_smoke_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("--game kuhn_pokr", "'kuhn_poker'"),
         ("--game chess", "chess"),
         ("--game kuhn_poker(players=3)", "two players"),
-        ("--game matrix_pd", "payoffs that cancel"),
+        ("--game matrix_pd", "payoffs cancel"),
         ("--meta-solver alpharank", "'alpha_rank'"),
         ("--iterations 400", "lower iterations"),
         ("--device cud", "'cuda'"),
@@ -213,6 +214,19 @@ def test_what_cannot_work_fails_at_once(options: str, message: str, capsys: pyte
     out, err = capsys.readouterr()
     assert message in err
     assert (out, err.count("\n"), "Traceback" in err) == ("", 1, False)
+
+
+def test_payoffs_that_cancel_at_first_but_not_later_are_told_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rock-paper-scissors that pays the second player 0.1 more or less where neither plays rock: in Gambit's format."""
+    pairs = "0 0  1 -1  -1 1   -1 1  0 .1  1 -1.1   1 -1  -1 .9  0 .1"  # the first player's choice varies first
+    file = tmp_path / "game.nfg"
+    file.write_text(f'NFG 1 R "odd" {{ "first" "second" }} {{ 3 3 }}\n\n{pairs}\n')
+    run = tmp_path / "run"
+    assert main(["--game", f"nfg_game(filename={file})", "--run-dir", str(run)]) == 2
+    assert "pay both players between -0.1 and 0.1 together; use --meta-solver alpha_rank" in capsys.readouterr().err
+    assert not run.exists()
 
 
 @pytest.mark.parametrize("options", ["--stop-at -1", "--stop-at nan", "--iterations -1", "--oracle dqn", "--name a/b"])

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 
 from analysis.load import FORMAT, READABLE, load_run
 from analysis.report import COMMAND, command
+from experiments.placement import settings as settings_of
 from experiments.psro_bucket_brigade import main, parse
 from experiments.report import summary
 from marl.atomic import digest
@@ -131,6 +132,6 @@ def test_the_stored_run_can_be_gone_on_with() -> None:
 def test_a_report_tells_the_command_that_makes_the_run_again() -> None:
     given = [*TINY, "--scenario", "minimal_specialization", "--no-warm-start", "--ppo.no-greedy", "--reward", "team"]
     config = parse(given)
-    words = shlex.split(command(config.settings()).replace("\\\n", ""))
+    words = shlex.split(command(settings_of(config)).replace("\\\n", ""))
     assert words[:3] == shlex.split(COMMAND)
-    assert parse(words[3:]).settings() == config.settings()
+    assert settings_of(parse(words[3:])) == settings_of(config)

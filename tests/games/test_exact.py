@@ -246,7 +246,7 @@ def test_the_sequence_form_gives_every_payoff():
 def test_the_linear_program_is_for_two_players_whose_payoffs_cancel():
     with pytest.raises(ValueError, match=r"payoffs cancel, or sum to a constant; here episodes pay both .* between 2"):
         exact.zero_sum_equilibrium(tree("matrix_pd"))
-    with pytest.raises(ValueError, match="of two players, got a game of 3: use payoff_table"):
+    with pytest.raises(ValueError, match="of two players are wanted, got a game of 3"):
         exact.zero_sum_equilibrium(tree("kuhn_poker(players=3)"))
 
 

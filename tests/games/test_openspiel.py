@@ -1,5 +1,6 @@
 """OpenSpiel's games: played side by side with OpenSpiel, and what is refused."""
 
+import pickle
 import subprocess
 import sys
 
@@ -213,3 +214,13 @@ def test_everything_else_works_without_openspiel(code, told):
     assert found.returncode == ("make('openspiel')" in code)
     for words in told:
         assert words in " ".join((found.stdout + found.stderr).split())
+
+
+def test_a_game_in_a_file_of_normal_form_is_loaded_again(tmp_path):
+    """OpenSpiel gives it a name that it does not know itself."""
+    path = tmp_path / "game.nfg"
+    path.write_text('NFG 1 R "pennies" { "row" "column" } { 2 2 }\n\n1 -1 -1 1 -1 1 1 -1\n')
+    game = openspiel(f"nfg_game(filename={path})")
+    assert game.describe(game.params(), game.init(game.params(), np.zeros((1, 1), np.float32)))
+    assert pickle.loads(pickle.dumps(game)) == game
+    assert [len(game.tree.slots(seat)) for seat in range(2)] == [2, 2]

@@ -1,20 +1,24 @@
 """Whole or absent, and equal when read back."""
 
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import games
+from games.game import Policy
 from games.policies import Uniform
 from marl.atomic import BrokenCheckpoint, sweep, verify, whole_folder, write_atomic
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, save_snapshot
 from marl.exact import ExactTable, evaluate_exact
 from marl.networks import policy_layers
 from marl.policies import NeuralPolicy
-from marl.population import evaluate
+from marl.population import PayoffTable, evaluate
 from marl.psro import Snapshot
+from marl.shared import SharedTable, evaluate_shared
 
 GAME = games.make("matching_pennies")
 SPACE = GAME.action_spaces[0]
@@ -106,6 +110,43 @@ def test_an_exact_snapshot_is_equal_when_read_back(tmp_path: Path) -> None:
     read = load_snapshot(tmp_path / "snapshots", 0, store)
     assert isinstance(read.payoffs, ExactTable)
     np.testing.assert_array_equal(read.payoffs.mean, snapshot.payoffs.mean)
+
+
+def shared(populations: list[list[Policy]]) -> SharedTable:
+    return evaluate_shared(games.make("rock_paper_scissors"), populations, [(0, 1)], 8, seed=0)
+
+
+def played(populations: list[list[Policy]]) -> PayoffTable:
+    return evaluate(games.make("rock_paper_scissors"), populations, 8, seed=0)
+
+
+def exact(populations: list[list[Policy]]) -> ExactTable:
+    return evaluate_exact(games.make("openspiel:matrix_rps"), populations)
+
+
+@pytest.mark.parametrize(
+    ("measure", "lost"),
+    [
+        *((shared, name) for name in SharedTable._fields),
+        *((played, name) for name in PayoffTable._fields),
+        *((exact, name) for name in ("mean", "episodes")),
+        *((measure, "sigma") for measure in (shared, played, exact)),
+    ],
+)
+def test_payoffs_that_lost_an_array_are_refused(measure: Callable, lost: str, tmp_path: Path) -> None:
+    store = PolicyStore(tmp_path / "policies")
+    store.save("initial", Uniform((3,), True), [])
+    populations = [[store.load("initial").policy]] * 2
+    save_snapshot(
+        tmp_path, Snapshot(0, populations, measure(populations), np.ones((1, 1))), [["initial"]] * 2, store, {}
+    )
+    whole = load_snapshot(tmp_path, 0, store)
+    assert type(whole.payoffs) is type(measure(populations))
+    with whole_folder(tmp_path / "0001") as folder, np.load(tmp_path / "0000" / "payoffs.npz") as arrays:
+        np.savez(folder / "payoffs.npz", **{name: array for name, array in arrays.items() if name != lost})
+        shutil.copy(tmp_path / "0000" / "snapshot.json", folder)
+    with pytest.raises(BrokenCheckpoint, match=r"0001 is not as this version writes it \(.*(lacks arrays|not a file)"):
+        load_snapshot(tmp_path, 1, store)
 
 
 def test_policies_other_than_the_measured_ones_are_refused(stored: tuple[Path, PolicyStore, Snapshot]) -> None:

@@ -15,6 +15,7 @@ from games.exact import (
     tabulate,
     uniform,
 )
+from games.exact.agreement import random_strategy
 from games.lanes import GameLanes
 from games.policies import Uniform
 from games.versus import Versus
@@ -39,9 +40,7 @@ def randoms(game, sizes, seed=0):
     tree, features = game.tree, game.observation_spaces[0].shape[0]
 
     def table(player):
-        weights = rng.random(tree.num_slots)
-        strategy = weights / np.add.reduceat(weights, tree.information.offset[:-1])[tree.state_of]
-        return TabularPolicy.of(game, player, strategy[tree.slots(player)])
+        return TabularPolicy.of(game, player, random_strategy(tree, rng)[tree.slots(player)])
 
     def network(player):
         return NeuralPolicy.of(policy_layers(features, (4,), (game.choices,), rng), game.action_spaces[player])
@@ -204,7 +203,8 @@ def test_double_oracle_solves_kuhn_poker():
     assert exact_returns(last.payoffs, last.sigma)[0].value == pytest.approx(-1 / 18, abs=1e-9)
 
 
-@pytest.mark.parametrize("solver", [uniform_sigma, alpha_rank])
-def test_three_players_come_closer_to_equilibrium(solver):
-    gaps = [gap for _, gap in double_oracle(KUHN_3, initial(KUHN_3), solver, 12)]
-    assert min(gaps[6:]) < 0.5 * gaps[0]
+@pytest.mark.parametrize(("solver", "least"), [(uniform_sigma, 0.35), (alpha_rank, 0.1)])
+def test_three_players_come_closer_to_equilibrium(solver, least):
+    """From 2.06 chips to 0.264 and 0.044 [measured]; more is allowed for, as rounding breaks ties between responses."""
+    *_, (_, gap) = double_oracle(KUHN_3, initial(KUHN_3), solver, 12)
+    assert 0 <= gap < least

@@ -10,6 +10,7 @@ from gymnasium.spaces import Discrete, MultiDiscrete
 import games
 from games.bucket_brigade.scripted import POLICIES, policy
 from games.exact import TabularPolicy, tabulate
+from games.exact.agreement import random_strategy
 from games.game import factors
 from marl.networks import policy_layers
 from marl.policies import NeuralPolicy
@@ -143,8 +144,7 @@ def test_truncated_weights_are_named(tmp_path):
 
 def tabular():
     game = games.make("openspiel:kuhn_poker")
-    weights = np.random.default_rng(1).random(game.tree.num_slots)
-    strategy = weights / np.add.reduceat(weights, game.tree.information.offset[:-1])[game.tree.state_of]
+    strategy = random_strategy(game.tree, np.random.default_rng(1))
     return game, TabularPolicy.of(game, 1, strategy[game.tree.slots(1)])
 
 

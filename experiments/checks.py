@@ -1,0 +1,80 @@
+"""What options of a command cannot work, told before anything is trained or written."""
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+# What takes its time to import is imported where it is used: --help answers at once.
+if TYPE_CHECKING:
+    import numpy as np
+
+    from metasolvers import MetaSolver
+
+MOST_PROFILES = 2**17
+
+
+def check_ranges(options: Mapping[str, Any], least: Mapping[str, float], most: Mapping[str, float]) -> None:
+    """Raises ValueError for options, by name, that are out of their range, or a run's name that is no folder's."""
+    for name, lowest in least.items():
+        value = options[name]
+        if value is not None and not lowest <= value <= most.get(name, math.inf):
+            highest = f" and at most {most[name]:,}" if name in most else ""
+            raise ValueError(f"{name} must be at least {lowest}{highest}, got {value}")
+    folder = options["name"]
+    if folder is not None and folder != Path(folder).name:
+        raise ValueError(f"name must be one folder's name, got {folder!r}: use --run-dir for a path")
+
+
+def checked_solver(name: str, players: int, **options: float) -> "MetaSolver":
+    """The meta-solver with those of the options that it has.
+
+    Raises ValueError for an unknown name, and where it cannot solve games of so many players.
+    """
+    from metasolvers import meta_solver
+
+    solver = meta_solver(name)
+    known = {option: value for option, value in options.items() if option in signature(solver).parameters}
+    solver = partial(solver, **known)
+    solver(_transfer(players))  # meta-solvers say themselves what they cannot solve
+    return solver
+
+
+def _transfer(players: int) -> "np.ndarray":
+    """A small zero-sum payoff tensor: the first player may take 1 from the second."""
+    import numpy as np
+
+    payoffs = np.zeros((players, *(2,) * players))
+    payoffs[0, 1], payoffs[1, 1] = 1, -1
+    return payoffs
+
+
+def check_profiles(iterations: int, players: int) -> None:
+    """Raises ValueError for more profiles of policies than can be evaluated and kept."""
+    profiles = (iterations + 1) ** players
+    if profiles > MOST_PROFILES:
+        raise ValueError(
+            f"{iterations} iterations for {players} players are {profiles:,} profiles of policies to play, "
+            f"more than {MOST_PROFILES:,}: lower iterations"
+        )
+
+
+def checked_device(name: str) -> str:
+    """cpu, cuda or cuda:1, with auto resolved. Raises ValueError for other names, and devices that are not there."""
+    from games.spelling import unknown
+
+    kind, _, number = name.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
+        raise unknown("device", name, ("auto", "cpu", "cuda"))
+    if kind == "cpu":
+        return name
+    import torch
+
+    found = torch.cuda.device_count()
+    if kind == "auto":
+        return "cuda" if found else "cpu"
+    if int(number or 0) >= found:
+        raise ValueError(f"device {name!r} was asked for, but torch sees {found} CUDA devices here: use --device cpu")
+    return name

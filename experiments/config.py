@@ -1,0 +1,47 @@
+"""What a run of PSRO is asked for."""
+
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
+
+from marl.oracles.ppo import PPO
+
+
+class Config(Protocol):
+    """The options that all commands that run PSRO have; each is a frozen dataclass, and explains them to its users."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    command: ClassVar[str]
+    """Its name, after `counterplay`."""
+    extendable: ClassVar[tuple[str, ...]]
+    """Options that may change when a run is gone on with."""
+    further: ClassVar[tuple[str, ...]]
+    """Commands to look at a finished run with, beside those for any run."""
+
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def reward(self) -> Literal["own", "team"]: ...
+    @property
+    def warm_start(self) -> bool: ...
+    @property
+    def ppo(self) -> PPO: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def resume(self) -> bool: ...
+    @property
+    def smoke(self) -> bool: ...
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is, or will be."""
+
+    def headline(self, iteration: int, responses: str | None) -> list[str]:
+        """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""
+
+
+Configured = TypeVar("Configured", bound=Config)

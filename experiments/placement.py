@@ -1,0 +1,48 @@
+"""Where a run is placed, what it was started with, and how to go on with it."""
+
+import shlex
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from experiments.config import Config, Configured
+from experiments.run import RunFolder, create, invocation, read_settings, resume
+from marl.oracles.ppo import PPO
+
+PLACEMENT = ("name", "run_dir", "workers", "resume", "smoke")
+"""Where and how, not what: no part of a run's configuration."""
+
+
+def opened(config: Config) -> RunFolder:
+    """The run folder, made or resumed. Raises ValueError or OSError where that cannot be."""
+    if config.resume:
+        return resume(config.folder, settings(config), config.extendable)
+    return create(config.folder, settings(config), resume_command(config))
+
+
+def began_as(folder: Path, placed: Configured) -> Configured:
+    """The configuration that the run in `folder` was started with. Raises ValueError for a folder that is no run."""
+    from marl.checkpoint import finished_iterations
+
+    values = read_settings(folder)
+    try:
+        # A run may have been extended since.
+        values["iterations"] = max(values["iterations"], finished_iterations(folder / "snapshots") - 1)
+        ppo = PPO(**values["ppo"] | {"hidden": tuple(values["ppo"]["hidden"])})
+        return replace(placed, **values | {"ppo": ppo})
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"{folder} was written by another command, or another version of this one ({error}): use that"
+        ) from None
+
+
+def settings(config: Config) -> dict[str, Any]:
+    """What the results depend on, as plain JSON values."""
+    values = {name: value for name, value in asdict(config).items() if name not in PLACEMENT}
+    return values | {"ppo": values["ppo"] | {"hidden": list(config.ppo.hidden)}}
+
+
+def resume_command(config: Config, iterations: int | None = None) -> str:
+    """What goes on with the run, as far as it was to go or to another number of iterations."""
+    longer = "" if iterations is None else f" --iterations {iterations}"
+    return f"{invocation()} {config.command} --run-dir {shlex.quote(str(config.folder))} --resume{longer}"
