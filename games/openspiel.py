@@ -29,6 +29,9 @@ PREFIX = "openspiel:"
 SIMULTANEOUS = -2
 """OpenSpiel's current player where all seats move at once."""
 
+MAX_BYTES = 2**30
+"""Of the names of information states, which take the most memory where trees are deep."""
+
 MAX_NODES = 2_000_000
 """Of a game tree: tic_tac_toe has 549,946, leduc_poker(players=3) 1,831,571."""
 
@@ -57,7 +60,7 @@ def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_node
     rules = load(game)
     seen = _tensors(rules, observation)
     name = _name(rules, game)
-    origin = f"OpenSpiel {version('open_spiel')}: {name}{_files(rules.get_parameters())}"
+    origin = f"OpenSpiel {version('open_spiel')}: {name}{_files(name)}"
     tree = cached_tree(origin, partial(compiled, rules, max_nodes))
     if tree.num_nodes > max_nodes:
         raise _too_large(rules, max_nodes)
@@ -66,11 +69,16 @@ def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_node
 
 
 def _name(rules: Any, given: str) -> str:
-    """The game's own string, in which parameters have one order; the one given where OpenSpiel does not know that."""
-    try:
-        return str(load(str(rules)))
-    except ValueError:
-        return given
+    """The game's own string, in which parameters have one order; the one given where that may say too little.
+
+    (OpenSpiel leaves out parameters of some games that are made from others, or calls them what it does not know.)
+    """
+    if given.count("(") < 2:
+        try:
+            return str(load(str(rules)))
+        except ValueError:
+            pass
+    return given
 
 
 def game_string(game: TreeGame) -> str:
@@ -80,15 +88,10 @@ def game_string(game: TreeGame) -> str:
     return game.name.removeprefix(PREFIX)
 
 
-def _files(parameters: dict[str, Any]) -> str:
-    """Digests of the files that parameters name, of those of nested games too: such games change with them."""
-    found = ""
-    for value in parameters.values():
-        if isinstance(value, dict):
-            found += _files(value)
-        elif isinstance(value, str) and Path(value).is_file():
-            found += f" {sha256(Path(value).read_bytes()).hexdigest()}"
-    return found
+def _files(game: str) -> str:
+    """Digests of the files that a game string names: such games change with them."""
+    paths = [Path(value) for value in re.findall(r"=([^=(),]+)", game)]
+    return "".join(f" {sha256(path.read_bytes()).hexdigest()}" for path in paths if path.is_file())
 
 
 def _seen(game: str, seen: str, origin: str) -> Sight:
@@ -229,12 +232,14 @@ def _built(rules: Any, max_nodes: int, named: bool) -> Builder:
     kind = rules.get_type()
     on_the_way = kind.reward_model == kind.RewardModel.REWARDS
     paid: list[np.ndarray] = []  # by depth, on the path to this node: returns so far
+    size = 0
     for at in walk(rules):
         node = builder.node(at.player, at.depth, len(at.legal), at.chance, bool(at.moves))
         if at.player >= 0:
             # Where everything is seen, the moves so far are what is known.
             key = at.state.information_state_string(at.player) if named else at.state.history_str()
             builder.inform(node, key, at.legal)
+            size += len(key)
         if on_the_way or at.player == TERMINAL:
             before = paid[at.depth - 1] if on_the_way and at.depth else nobody
             returns = before if at.moves or at.player == CHANCE else np.array(at.state.returns())
@@ -242,6 +247,8 @@ def _built(rules: Any, max_nodes: int, named: bool) -> Builder:
             paid[at.depth :] = [returns]
         if len(builder) > max_nodes:
             raise _too_large(rules, max_nodes)
+        if size > MAX_BYTES:
+            raise ValueError(f"the names of what players know in {rules} take more than a gigabyte: {STEPPED}")
     return builder
 
 

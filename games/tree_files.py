@@ -1,7 +1,6 @@
 """Compiled game trees on disk, so that a big one is walked once a machine."""
 
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from itertools import pairwise
@@ -83,29 +82,40 @@ def _save(name: str, parts: Sequence[Any]) -> None:
         for part in parts
         for field, array in part._asdict().items()
     }
-    data, path = save(arrays, {"name": name}), _path(name)
+    data, path = save(arrays, {"name": _sealed(name, arrays)}), _path(name)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with open(temporary, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)  # whole or absent, whoever else writes it too
         except BaseException:
-            os.unlink(temporary)
+            temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         warn(f"a compiled game could not be kept ({error}); set COUNTERPLAY_CACHE to a folder", stacklevel=4)
 
 
 def _load(name: str, kinds: Sequence[Any]) -> list | None:
-    """Parts of these kinds; None where the file is missing or does not hold them."""
+    """Parts of these kinds; None where the file is missing, damaged, or does not hold them."""
     try:
         with safe_open(_path(name), framework="np") as file:
-            if (file.metadata() or {}).get("name") != name:
-                return None
-            return [kind(*(file.get_tensor(f"{kind.__name__}.{field}") for field in kind._fields)) for kind in kinds]
-    except (OSError, SafetensorError):
+            about = file.metadata() or {}
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (it is no mapping)
+        if about.get("name") != _sealed(name, arrays):
+            return None
+        return [kind(*(arrays[f"{kind.__name__}.{field}"] for field in kind._fields)) for kind in kinds]
+    except (OSError, SafetensorError, KeyError):
         return None
+
+
+def _sealed(name: str, arrays: dict[str, np.ndarray]) -> str:
+    """The name, and sha256 of what is in the file: a damaged one would give wrong values without a word."""
+    total = sha256()
+    for field, array in sorted(arrays.items()):
+        total.update(f"{field} {array.dtype} {array.shape}".encode())
+        total.update(array.tobytes())
+    return f"{name}, sha256 {total.hexdigest()}"

@@ -38,21 +38,22 @@ LONG = ("goofspiel(num_cards=4)", "tiny_bridge_2p", "liars_dice", "tic_tac_toe",
 """Games for which OpenSpiel's recursions take from ten seconds to the better part of an hour."""
 
 TOLERANCE = 1e-9
-"""Within which values agree: absolute, in units of the payoffs."""
+"""Within which values agree."""
 
 POLICIES = 3
 """The uniform one, and random ones."""
 
 
 class Agreement(NamedTuple):
-    """How far OpenSpiel's values are from ours, over all players and some policies; and how long each took."""
+    """How far OpenSpiel's values are from ours, over all players and some policies, and how long each took."""
 
     game: str
     tree: Tree
     returns: np.ndarray  # [N] of uniform play
     nash_conv: float  # of uniform play
     apart: float
-    """Largest difference of a return, a best response's value or NashConv."""
+    """Largest difference of a return, a best response's value or NashConv, in units of the payoffs, or of the largest
+    payoff where that is above one."""
     seconds: float
     """Of one policy's NashConv."""
     reference_seconds: float
@@ -84,6 +85,7 @@ def agreement(name: str, seed: int = 0) -> Agreement:
         apart = max(apart, float(np.abs(ours - theirs).max()))
         if not number:
             returns, nash_conv = ours[: game.tree.players], ours[-1]
+    apart /= max(1.0, float(np.abs(game.tree.nodes.rewards).max()))
     return Agreement(name, game.tree, returns, float(nash_conv), apart, min(times), min(reference_times))
 
 
@@ -92,7 +94,7 @@ def random_strategy(tree: Tree, generator: np.random.Generator) -> np.ndarray:
     information = tree.information
     named: dict[tuple[int, str], int] = {}
     names = zip(information.owner.tolist(), tree.keys, strict=True)
-    first = np.array([named.setdefault(name, state) for state, name in enumerate(names)])
+    first = np.array([named.setdefault(name, state) for state, name in enumerate(names)], np.int64)
     rank = np.arange(tree.num_slots) - information.offset[tree.state_of]
     weights = generator.exponential(size=tree.num_slots)[information.offset[first[tree.state_of]] + rank]
     return weights / np.add.reduceat(weights, information.offset[:-1])[tree.state_of]
@@ -110,6 +112,8 @@ class _Reference:
             rules = load(f"turn_based_simultaneous_game(game={name})")
         self.rules, self.tree = rules, game.tree
         # Nodes come in the same order; what players know there has another name in the game with turns.
+        if not rules.get_type().provides_information_state_string:
+            raise ValueError(f"OpenSpiel's algorithms need names of information states, which {name} does not give")
         order = game.tree.depth_first
         self.states: dict[str, int] = {}
         for at, node in zip(walk(rules), order, strict=True):

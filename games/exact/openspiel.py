@@ -14,21 +14,33 @@ from games.tree_game import TreeGame
 def from_openspiel(game: TreeGame, policy: Any) -> np.ndarray:
     """The strategy [S] of an OpenSpiel policy for all players, of `pyspiel` or of `open_spiel.python.policy`.
 
-    Raises ValueError for a policy that gives other than distributions over legal actions.
+    Raises ValueError for a policy that knows too little, or gives other than distributions over legal actions.
     """
-    import pyspiel
-
-    compiled = isinstance(policy, pyspiel.Policy)  # which is asked by the name of the information state
     tree, strategy = game.tree, np.full(game.tree.num_slots, np.nan)
     rules = load(game_string(game))
     offset = tree.information.offset
     for at, node in zip(walk(rules), tree.depth_first, strict=True):
         state = tree.nodes.information[node]
         if state >= 0 and np.isnan(strategy[offset[state]]):
-            where = (tree.keys[state],) if compiled else (at.state, at.player)
-            told = policy.action_probabilities(*where)
+            told = _asked(policy, at.state, at.player)
             strategy[offset[state] : offset[state + 1]] = [told.get(action, 0.0) for action in at.legal]
     return check_strategy(tree, strategy)
+
+
+def _asked(policy: Any, state: Any, player: int) -> dict[int, float]:
+    """Probabilities of the legal actions of an OpenSpiel state."""
+    import pyspiel
+
+    try:
+        if isinstance(policy, pyspiel.TabularPolicy):
+            return policy.action_probabilities(state.information_state_string(player))
+        if isinstance(policy, pyspiel.Policy):
+            return policy.action_probabilities(state)
+        return policy.action_probabilities(state, player)
+    except (pyspiel.SpielError, KeyError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"wanted a policy of OpenSpiel for this game, got {policy!r}, which fails: {error!r}"
+        ) from None
 
 
 def to_openspiel(game: TreeGame, strategy: ArrayLike, player: int | None = None) -> Any:
@@ -40,6 +52,8 @@ def to_openspiel(game: TreeGame, strategy: ArrayLike, player: int | None = None)
     import pyspiel
 
     tree, checked = game.tree, check_strategy(game.tree, strategy)
+    if player is not None and player not in range(tree.players):
+        raise ValueError(f"player must be one of 0..{tree.players - 1}, got {player!r}")
     table: dict[str, list[tuple[int, float]]] = {}
     for state in range(len(tree.keys)) if player is None else tree.states(player):
         key = tree.keys[state]

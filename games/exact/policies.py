@@ -28,6 +28,8 @@ def tabulate(game: TreeGame, policy: Policy, player: int) -> np.ndarray:
     (`games.policies.joint_probabilities`).
     """
     tree, states = game.tree, game.tree.states(player)
+    if player not in range(tree.players):
+        raise ValueError(f"player must be one of 0..{tree.players - 1}, got {player!r}")
     if policy.start(1) is not None:
         raise ValueError(f"exact values are of policies without memory, got {policy!r}")
     own = tree.slots(player)
@@ -47,13 +49,17 @@ class TabularPolicy:
     """Plays one player's part of a strategy. Implements `games.game.Policy`.
 
     `rows` [I, D] float32 are what the player observes in its information states, `table` [I, A] float64 what it plays
-    there. Where it is not to act, it does anything.
+    there. Where it is not to act, it does anything. Raises ValueError for a table of other than distributions.
     """
 
     noise_size = 1
 
     def __init__(self, rows: np.ndarray, table: np.ndarray):
         self.rows, self.table = np.ascontiguousarray(rows, np.float32), np.asarray(table, np.float64)
+        if self.rows.ndim != 2 or self.table.ndim != 2 or len(self.rows) != len(self.table):
+            raise ValueError(f"wanted rows [I, D] and a table [I, A], got {self.rows.shape} and {self.table.shape}")
+        if not ((abs(self.table.sum(axis=1) - 1) <= MASS_TOLERANCE) & (self.table.min(axis=1, initial=0) >= 0)).all():
+            raise ValueError("every row of a table must be a distribution over actions: not negative, and of sum 1")
         keys = _keys(self.rows)
         self._keys, first = np.unique(keys, return_index=True)
         if (self.rows[first[np.searchsorted(self._keys, keys)]] != self.rows).any():
@@ -93,7 +99,13 @@ class TabularPolicy:
     def probabilities(self, observation: Array, legal: Legal) -> tuple[Array, ...]:
         """One [B, A]. Raises ValueError for an observation of none of its information states where it is to act."""
         xp = array_namespace(observation)
-        keys = _keys(observation)
+        if observation.shape[1] != self.rows.shape[1]:
+            raise ValueError(
+                f"the policy knows observations of {self.rows.shape[1]} numbers, got {observation.shape[1]}"
+            )
+        if not len(self.rows):  # a player who never acts
+            return (xp.broadcast_to(observation[:, :1] * 0 + 1, (observation.shape[0], self.table.shape[1])),)
+        keys = _keys(xp.astype(observation, xp.float32))
         known, table = put_like((self._keys, self._table), observation)
         index = xp.clip(xp.searchsorted(known, keys), max=len(self._keys) - 1)
         strange = known[index] != keys

@@ -13,7 +13,8 @@ from games.exact.openspiel import from_openspiel, to_openspiel
 from games.exact.populations import own_plans
 from games.play import play
 from games.policies import Uniform
-from games.tree import Tree
+from games.tree import TERMINAL, Builder, Tree
+from games.tree_game import Sight, TreeGame
 from tests.golden_cases import numbers, select
 
 SOLVERS = {"CFRSolver": exact.cfr, "CFRPlusSolver": exact.cfr_plus}
@@ -439,7 +440,7 @@ def test_a_tabular_policy_says_when_it_is_asked_of_another_game():
     leduc, kuhn = make("openspiel:leduc_poker"), make("openspiel:kuhn_poker")
     policy = exact.TabularPolicy.of(kuhn, 0, exact.uniform(kuhn.tree)[kuhn.tree.slots(0)])
     with pytest.raises(ValueError, match="knows 6 information states of its game"):
-        exact.tabulate(leduc, policy, 0)
+        policy.probabilities(np.ones((1, 11), np.float32), None)
     with pytest.raises(ValueError, match="player 1's part"):
         exact.TabularPolicy.of(leduc, 1, np.ones(3))
     hidden = make("openspiel:coordinated_mp")  # whose observations show nothing
@@ -447,3 +448,42 @@ def test_a_tabular_policy_says_when_it_is_asked_of_another_game():
     np.testing.assert_allclose(exact.tabulate(hidden, exact.TabularPolicy.of(hidden, 1, part), 1), part)
     with pytest.raises(ValueError, match=r"player 1 cannot tell '2[TB]' from others by what it observes"):
         exact.TabularPolicy.of(hidden, 1, [1, 0, 0, 1])
+
+
+def test_policies_for_other_games_and_players_are_refused():
+    kuhn, leduc = make("openspiel:kuhn_poker"), make("openspiel:leduc_poker")
+    policy = exact.TabularPolicy.of(leduc, 0, exact.uniform(leduc.tree)[leduc.tree.slots(0)])
+    with pytest.raises(ValueError, match="knows observations of 30 numbers, got 11"):
+        exact.tabulate(kuhn, policy, 0)
+    with pytest.raises(ValueError, match="wanted a policy of OpenSpiel for this game"):
+        from_openspiel(kuhn, None)
+    with pytest.raises(ValueError, match=r"player must be one of 0\.\.1, got 7"):
+        to_openspiel(kuhn, exact.uniform(kuhn.tree), player=7)
+    with pytest.raises(ValueError, match=r"player must be one of 0\.\.1, got -1"):
+        exact.tabulate(kuhn, policy, -1)
+    for table in ([[0.5, 0.4]], [[1.5, -0.5]], [[np.nan, 1]]):
+        with pytest.raises(ValueError, match="must be a distribution over actions"):
+            exact.TabularPolicy(np.zeros((1, 3)), table)
+    with pytest.raises(ValueError, match="wanted rows"):
+        exact.TabularPolicy(np.zeros((2, 3)), [[1.0]])
+
+
+def test_preferred_actions_of_openspiel_are_strategies():
+    import pyspiel
+
+    game = make("openspiel:kuhn_poker")
+    strategy = from_openspiel(game, pyspiel.PreferredActionPolicy([1, 0]))
+    assert (strategy[game.tree.information.actions == 1] == 1).all()
+
+
+def test_a_player_who_never_acts_has_a_policy():
+    builder = Builder(2)
+    builder.inform(builder.node(0, 0, 2), "only move", (0, 1))
+    for action in range(2):
+        builder.pay(builder.node(TERMINAL, 1, 0), np.array([action, -action], float))
+    tree = builder.tree()
+    sight = Sight(np.arange(3, dtype=np.float32)[:, None], np.tile(np.arange(3, dtype=np.int32), (2, 1)))
+    game = TreeGame("one move", tree, 2, lambda: sight, str)
+    profile = [exact.TabularPolicy.of(game, 0, [0, 1]), exact.TabularPolicy.of(game, 1, [])]
+    assert play(game, [profile], 3, 0, ["one move"]).returns.tolist() == [[[1, -1]] * 3]
+    assert exact.nash_conv(tree, [0, 1]) == 0

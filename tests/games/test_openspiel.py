@@ -9,6 +9,7 @@ import pyspiel
 import pytest
 
 import games
+from games import exact
 from games.lanes import GameLanes
 from games.openspiel import OBSERVATIONS, openspiel
 from games.policies import Uniform
@@ -224,3 +225,29 @@ def test_a_game_in_a_file_of_normal_form_is_loaded_again(tmp_path):
     assert game.describe(game.params(), game.init(game.params(), np.zeros((1, 1), np.float32)))
     assert pickle.loads(pickle.dumps(game)) == game
     assert [len(game.tree.slots(seat)) for seat in range(2)] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("normal_form_extensive_game(game=matrix_rps())", "normal_form_extensive_game(game=matrix_pd())"),
+        (
+            "restricted_nash_response(game=kuhn_poker(),fixed_player=0,p=0.1)",
+            "restricted_nash_response(game=kuhn_poker(),fixed_player=0,p=0.9)",
+        ),
+    ],
+)
+def test_games_made_from_games_are_told_apart(one, other):
+    """OpenSpiel's own string leaves out what they were made from."""
+    trees = [openspiel(name).tree for name in (one, other)]
+    assert openspiel(one) != openspiel(other)
+    values = [exact.expected_returns(tree, exact.uniform(tree)).tolist() for tree in trees]
+    assert trees[0].num_nodes != trees[1].num_nodes or values[0] != values[1]
+    assert openspiel(one).observation_spaces[0].shape
+
+
+def test_names_that_take_too_much_memory_are_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("COUNTERPLAY_CACHE", str(tmp_path))
+    monkeypatch.setattr("games.openspiel.MAX_BYTES", 100)
+    with pytest.raises(ValueError, match=r"names of what players know in leduc_poker.* take more than a gigabyte"):
+        openspiel("leduc_poker")

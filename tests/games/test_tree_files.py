@@ -81,10 +81,22 @@ def test_broken_files_are_written_again(kind, cache):
 def test_foreign_files_are_written_again(lacking, cache):
     openspiel(NAME)
     whole, arrays = tree_file(cache).read_bytes(), load_file(tree_file(cache))
-    about = {"name": "another" if lacking == "name" else f"tree, format {tree_files.FORMAT}. {origin()}"}
-    save_file({name: array for name, array in arrays.items() if name != lacking}, tree_file(cache), about)
+    arrays.pop(lacking, None)
+    name = "another" if lacking == "name" else f"tree, format {tree_files.FORMAT}. {origin()}"
+    save_file(arrays, tree_file(cache), {"name": tree_files._sealed(name, arrays)})
     openspiel(NAME)
     assert tree_file(cache).read_bytes() == whole
+
+
+def test_damage_to_a_file_never_changes_a_value(cache):
+    """One bit, anywhere: what is read is the tree, or it is compiled again."""
+    tree, generator = openspiel(NAME).tree, np.random.default_rng(0)
+    whole = tree_file(cache).read_bytes()
+    for place in generator.integers(len(whole), size=60):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << int(generator.integers(8))
+        tree_file(cache).write_bytes(damaged)
+        assert_same_trees(openspiel(NAME).tree, tree)
 
 
 def test_another_version_or_format_is_another_file(cache, monkeypatch):
