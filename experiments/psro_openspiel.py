@@ -154,6 +154,8 @@ def planned(config: Config) -> Plan:
         _check_cancels(game)
     check_profiles(config.iterations, players)
     by_play = config.oracle == "ppo"
+    if not by_play:
+        _check_told_apart(game)
     return Plan(
         config,
         game,
@@ -173,6 +175,21 @@ def _check_cancels(game: "TreeGame") -> None:
         check_zero_sum(game.tree)
     except ValueError as error:
         raise ValueError(f"zero_sum_nash cannot solve {game.name}: {error}; use --meta-solver alpha_rank") from error
+
+
+def _check_told_apart(game: "TreeGame") -> None:
+    """Raises ValueError where information states look the same: an exact best response may differ there."""
+    from games.exact import observations
+
+    for player in range(len(game.agents)):
+        rows = observations(game, player)
+        looks = len({row.tobytes() for row in rows})
+        if looks < len(rows):
+            raise ValueError(
+                f"exact best responses cannot be played in {game.name}, which shows player {player} only {looks:,} "
+                f"different observations in {len(rows):,} information states: use --oracle ppo, or a game that shows "
+                "players their own past (goofspiel does with imp_info=true,points_order=descending)"
+            )
 
 
 if __name__ == "__main__":

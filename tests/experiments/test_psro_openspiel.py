@@ -203,6 +203,8 @@ def test_smoke_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("--game chess", "chess"),
         ("--game kuhn_poker(players=3)", "two players"),
         ("--game matrix_pd", "payoffs cancel"),
+        ("--game nim(pile_sizes=1;2)", "player 0 only 3 different observations in 4 information states: use --oracle"),
+        ("--game catch(rows=2,columns=2)", "zero_sum_nash needs two players; got 1"),
         ("--meta-solver alpharank", "'alpha_rank'"),
         ("--iterations 400", "lower iterations"),
         ("--device cud", "'cuda'"),
@@ -241,6 +243,23 @@ def test_runs_of_another_command_are_refused(runs: dict[str, Path], capsys: pyte
     for resume, run in ((main, ROOT / "tests" / "data" / "run"), (bucket_brigade, runs["exact"])):
         assert resume(["--run-dir", str(run), "--resume"]) == 2
         assert "written by another command" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("solver", ["uniform", "alpha_rank"])
+@pytest.mark.parametrize("oracle", ["exact", "ppo"])
+def test_one_player_games(solver: str, oracle: str, tmp_path: Path) -> None:
+    """There is nobody to respond to, yet a best response is found."""
+    run, options = tmp_path / "run", PPO if oracle == "ppo" else []
+    options = [*options, "--game", "catch(rows=2,columns=2)", "--meta-solver", solver, "--iterations", "1"]
+    assert main([*options, "--run-dir", str(run)]) == 0
+    first, last = gaps(run)
+    assert first["value"] > last["value"]
+
+
+def test_games_whose_states_look_alike_take_ppo(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert main([*PPO, "--game", "nim(pile_sizes=1;2)", "--run-dir", str(run)]) == 0
+    assert gaps(run)[-1]["value"] < gaps(run)[0]["value"]
 
 
 @pytest.mark.slow
