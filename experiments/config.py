@@ -12,6 +12,8 @@ class Config(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
     command: ClassVar[str]
     """Its name, after `counterplay`."""
+    plays: ClassVar[str]
+    """The games it plays."""
     extendable: ClassVar[tuple[str, ...]]
     """Options that may change when a run is gone on with."""
     further: ClassVar[tuple[str, ...]]

@@ -84,6 +84,7 @@ class Config:
     """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
 
     command: ClassVar[str] = "psro"
+    plays: ClassVar[str] = "Bucket Brigade"
     extendable: ClassVar[tuple[str, ...]] = ("iterations", "device")
     """A longer run begins like a shorter one, and devices come and go."""
     further: ClassVar[tuple[str, ...]] = ("responses",)

@@ -81,6 +81,7 @@ class Config:
     """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
 
     command: ClassVar[str] = "psro-openspiel"
+    plays: ClassVar[str] = "games of OpenSpiel"
     extendable: ClassVar[tuple[str, ...]] = ("iterations", "stop_at", "device")
     """A longer run begins like a shorter one, and devices come and go."""
     further: ClassVar[tuple[str, ...]] = ()

@@ -15,6 +15,7 @@ import pytest
 from analysis.load import load_run
 from analysis.report import command, html
 from analysis.runs import glance
+from counterplay.main import main as counterplay
 from counterplay.show import main as show
 from experiments.placement import settings
 from experiments.psro_bucket_brigade import main as bucket_brigade
@@ -240,9 +241,23 @@ def test_impossible_values_exit_with_2(options: str, capsys: pytest.CaptureFixtu
 
 
 def test_runs_of_another_command_are_refused(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    for resume, run in ((main, ROOT / "tests" / "data" / "run"), (bucket_brigade, runs["exact"])):
+    stored = ROOT / "tests" / "data" / "run"
+    for resume, run, told in (
+        (main, stored, "is a run of psro: this takes runs of psro-openspiel only, on games of OpenSpiel"),
+        (bucket_brigade, runs["exact"], "is a run of psro-openspiel: this takes runs of psro only, on Bucket Brigade"),
+    ):
         assert resume(["--run-dir", str(run), "--resume"]) == 2
-        assert "written by another command" in capsys.readouterr().err
+        assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["play", "responses"])
+def test_what_is_for_bucket_brigade_alone_says_so(
+    command: str, runs: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert counterplay([command, str(runs["exact"])]) == 2
+    out, err = capsys.readouterr()
+    assert "is a run of psro-openspiel: this takes runs of psro only, on Bucket Brigade" in err
+    assert (out, err.count("\n")) == ("", 1)
 
 
 @pytest.mark.parametrize("solver", ["uniform", "alpha_rank"])
