@@ -90,6 +90,12 @@ def test_correlated_meta_strategies_have_cce_gaps(runs: dict[str, Path]) -> None
     assert {row["concept"] for row in gaps(runs["three"])} == {"NashConv", "CCE gap"}
 
 
+def one_moves(won: int) -> str:
+    """A game in Gambit's format in which the first player chooses to lose 1 to the second, or to win."""
+    ends = f't "" 1 "" {{ -1, 1 }}\nt "" 2 "" {{ {won}, -{won} }}\n'
+    return 'EFG 2 R "one moves" { "first" "second" }\n\np "" 1 1 "" { "l" "r" } 0\n' + ends
+
+
 def interrupt_at(write: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the process receive SIGTERM right before its n-th file becomes visible."""
     writes, replace = iter(range(1, 10**6)), os.replace
@@ -269,6 +275,15 @@ def test_one_player_games(solver: str, oracle: str, tmp_path: Path) -> None:
     assert main([*options, "--run-dir", str(run)]) == 0
     first, last = gaps(run)
     assert first["value"] > last["value"]
+
+
+@pytest.mark.parametrize("oracle", ["exact", "ppo"])
+def test_a_player_may_never_act(oracle: str, tmp_path: Path) -> None:
+    file, run = tmp_path / "game.efg", tmp_path / "run"
+    file.write_text(one_moves(1))
+    options = PPO if oracle == "ppo" else []
+    assert main([*options, "--game", f"efg_game(filename={file})", "--run-dir", str(run)]) == 0
+    assert [row["value"] for row in gaps(run)] == [1, 0]  # uniform play wins as often as it loses
 
 
 def test_games_whose_states_look_alike_take_ppo(tmp_path: Path) -> None:
