@@ -42,6 +42,10 @@ class Config(Protocol):
     def folder(self) -> Path:
         """Where the run is, or will be."""
 
+    @property
+    def files(self) -> dict[str, str]:
+        """SHA-256 of the files that options name and results depend on, by path."""
+
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""
 

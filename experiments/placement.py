@@ -17,8 +17,8 @@ PLACEMENT = ("name", "run_dir", "workers", "resume", "smoke")
 def opened(config: Config) -> RunFolder:
     """The run folder, made or resumed. Raises ValueError or OSError where that cannot be."""
     if config.resume:
-        return resume(config.folder, settings(config), config.extendable)
-    return create(config.folder, settings(config), resume_command(config))
+        return resume(config.folder, settings(config), config.extendable, config.files)
+    return create(config.folder, settings(config), resume_command(config), config.files)
 
 
 def began_as(folder: Path, placed: Configured) -> Configured:

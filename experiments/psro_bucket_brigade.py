@@ -100,6 +100,10 @@ class Config:
         default = f"{self.scenario}-{self.seed}" + ("-smoke" if self.smoke else "")
         return self.run_dir or Path("runs") / (self.name or default)
 
+    @property
+    def files(self) -> dict[str, str]:
+        return {}
+
     def game(self) -> "BucketBrigade":
         """The game that is played. Raises ValueError for a scenario or rules that are not published."""
         from games.bucket_brigade import BucketBrigade

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -95,6 +96,11 @@ class Config:
         game = re.sub(r"[^A-Za-z0-9_.]+", "-", self.game).strip("-")
         default = f"{game}-{self.oracle}-{self.seed}" + ("-smoke" if self.smoke else "")
         return self.run_dir or Path("runs") / (self.name or default)
+
+    @property
+    def files(self) -> dict[str, str]:
+        paths = [Path(value) for value in re.findall(r"=([^=(),]+)", self.game)]
+        return {str(path): sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
 
     def rules(self) -> "TreeGame":
         """The game that is played. Raises ValueError for one that OpenSpiel lacks, or that is too large."""

@@ -286,6 +286,20 @@ def test_a_player_may_never_act(oracle: str, tmp_path: Path) -> None:
     assert [row["value"] for row in gaps(run)] == [1, 0]  # uniform play wins as often as it loses
 
 
+def test_a_run_is_not_gone_on_with_in_another_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, run = tmp_path / "game.efg", tmp_path / "run"
+    file.write_text(one_moves(1))
+    assert main(["--game", f"efg_game(filename={file})", "--iterations", "0", "--run-dir", str(run)]) == 0
+    before, again = contents(run), ["--run-dir", str(run), "--resume", "--iterations", "2"]
+    file.write_text(one_moves(2))
+    capsys.readouterr()
+    assert main(again) == 2
+    assert f"{file} has changed since {run} was started" in capsys.readouterr().err
+    assert contents(run) == before
+    file.write_text(one_moves(1))
+    assert main(again) == 0
+
+
 def test_games_whose_states_look_alike_take_ppo(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert main([*PPO, "--game", "nim(pile_sizes=1;2)", "--run-dir", str(run)]) == 0
