@@ -38,6 +38,11 @@ class Iteration(NamedTuple):
     policies: list[list[str]]  # a player: names of the units of work that made its policies
 
 
+def command_of(config: dict[str, Any]) -> str:
+    """The command of counterplay that makes runs of such a configuration."""
+    return "psro" if "scenario" in config else "psro-openspiel"
+
+
 class Run(NamedTuple):
     """A run folder, as far as it had got when it was read."""
 
@@ -54,7 +59,7 @@ class Run(NamedTuple):
     @property
     def command(self) -> str:
         """The command of counterplay that makes such runs."""
-        return "psro" if "scenario" in self.config else "psro-openspiel"
+        return command_of(self.config)
 
     @property
     def exact(self) -> bool:

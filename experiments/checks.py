@@ -43,11 +43,12 @@ def checked_solver(name: str, players: int, **options: float) -> "MetaSolver":
 
 
 def _transfer(players: int) -> "np.ndarray":
-    """A small zero-sum payoff tensor: the first player may take 1 from the second."""
+    """A small zero-sum payoff tensor: the first player may take 1 from the second, or gain it where there is none."""
     import numpy as np
 
     payoffs = np.zeros((players, *(2,) * players))
-    payoffs[0, 1], payoffs[1, 1] = 1, -1
+    payoffs[0, 1] = 1
+    payoffs[1:2, 1] = -1
     return payoffs
 
 

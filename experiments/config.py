@@ -12,6 +12,8 @@ class Config(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
     command: ClassVar[str]
     """Its name, after `counterplay`."""
+    plays: ClassVar[str]
+    """The games it plays."""
     extendable: ClassVar[tuple[str, ...]]
     """Options that may change when a run is gone on with."""
     further: ClassVar[tuple[str, ...]]
@@ -39,6 +41,10 @@ class Config(Protocol):
     @property
     def folder(self) -> Path:
         """Where the run is, or will be."""
+
+    @property
+    def files(self) -> dict[str, str]:
+        """SHA-256 of the files that options name and results depend on, by path."""
 
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""

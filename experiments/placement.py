@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from analysis.load import command_of
 from experiments.config import Config, Configured
 from experiments.run import RunFolder, create, invocation, read_settings, resume
 from marl.oracles.ppo import PPO
@@ -16,24 +17,28 @@ PLACEMENT = ("name", "run_dir", "workers", "resume", "smoke")
 def opened(config: Config) -> RunFolder:
     """The run folder, made or resumed. Raises ValueError or OSError where that cannot be."""
     if config.resume:
-        return resume(config.folder, settings(config), config.extendable)
-    return create(config.folder, settings(config), resume_command(config))
+        return resume(config.folder, settings(config), config.extendable, config.files)
+    return create(config.folder, settings(config), resume_command(config), config.files)
 
 
 def began_as(folder: Path, placed: Configured) -> Configured:
-    """The configuration that the run in `folder` was started with. Raises ValueError for a folder that is no run."""
+    """The configuration that the run in `folder` was started with.
+
+    Raises ValueError for a folder that is no run, or one of another command.
+    """
     from marl.checkpoint import finished_iterations
 
     values = read_settings(folder)
+    made_by, wanted = command_of(values), placed.command
+    if made_by != wanted:
+        raise ValueError(f"{folder} is a run of {made_by}: this takes runs of {wanted} only, on {placed.plays}")
     try:
         # A run may have been extended since.
         values["iterations"] = max(values["iterations"], finished_iterations(folder / "snapshots") - 1)
         ppo = PPO(**values["ppo"] | {"hidden": tuple(values["ppo"]["hidden"])})
         return replace(placed, **values | {"ppo": ppo})
     except (KeyError, TypeError) as error:
-        raise ValueError(
-            f"{folder} was written by another command, or another version of this one ({error}): use that"
-        ) from None
+        raise ValueError(f"{folder} was written by another version of this program ({error}): use that") from None
 
 
 def settings(config: Config) -> dict[str, Any]:

@@ -84,6 +84,7 @@ class Config:
     """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
 
     command: ClassVar[str] = "psro"
+    plays: ClassVar[str] = "Bucket Brigade"
     extendable: ClassVar[tuple[str, ...]] = ("iterations", "device")
     """A longer run begins like a shorter one, and devices come and go."""
     further: ClassVar[tuple[str, ...]] = ("responses",)
@@ -98,6 +99,10 @@ class Config:
     def folder(self) -> Path:
         default = f"{self.scenario}-{self.seed}" + ("-smoke" if self.smoke else "")
         return self.run_dir or Path("runs") / (self.name or default)
+
+    @property
+    def files(self) -> dict[str, str]:
+        return {}
 
     def game(self) -> "BucketBrigade":
         """The game that is played. Raises ValueError for a scenario or rules that are not published."""

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -81,6 +82,7 @@ class Config:
     """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
 
     command: ClassVar[str] = "psro-openspiel"
+    plays: ClassVar[str] = "games of OpenSpiel"
     extendable: ClassVar[tuple[str, ...]] = ("iterations", "stop_at", "device")
     """A longer run begins like a shorter one, and devices come and go."""
     further: ClassVar[tuple[str, ...]] = ()
@@ -94,6 +96,11 @@ class Config:
         game = re.sub(r"[^A-Za-z0-9_.]+", "-", self.game).strip("-")
         default = f"{game}-{self.oracle}-{self.seed}" + ("-smoke" if self.smoke else "")
         return self.run_dir or Path("runs") / (self.name or default)
+
+    @property
+    def files(self) -> dict[str, str]:
+        paths = [Path(value) for value in re.findall(r"=([^=(),]+)", self.game)]
+        return {str(path): sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
 
     def rules(self) -> "TreeGame":
         """The game that is played. Raises ValueError for one that OpenSpiel lacks, or that is too large."""
@@ -154,6 +161,8 @@ def planned(config: Config) -> Plan:
         _check_cancels(game)
     check_profiles(config.iterations, players)
     by_play = config.oracle == "ppo"
+    if not by_play:
+        _check_told_apart(game)
     return Plan(
         config,
         game,
@@ -173,6 +182,21 @@ def _check_cancels(game: "TreeGame") -> None:
         check_zero_sum(game.tree)
     except ValueError as error:
         raise ValueError(f"zero_sum_nash cannot solve {game.name}: {error}; use --meta-solver alpha_rank") from error
+
+
+def _check_told_apart(game: "TreeGame") -> None:
+    """Raises ValueError where information states look the same: an exact best response may differ there."""
+    from games.exact import observations
+
+    for player in range(len(game.agents)):
+        rows = observations(game, player)
+        looks = len({row.tobytes() for row in rows})
+        if looks < len(rows):
+            raise ValueError(
+                f"exact best responses cannot be played in {game.name}, which shows player {player} only {looks:,} "
+                f"different observations in {len(rows):,} information states: use --oracle ppo, or a game that shows "
+                "players their own past (goofspiel does with imp_info=true,points_order=descending)"
+            )
 
 
 if __name__ == "__main__":

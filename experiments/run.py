@@ -61,10 +61,13 @@ class RunFolder:
         write_atomic(file, (file.read_bytes() if file.exists() else b"") + to_lines([row]))
 
 
-def create(path: Path, config: dict, resume: str) -> RunFolder:
-    """Make a new run folder. Raises ValueError where there is one already (`resume` is the command to go on with it),
-    too little room on the disk, or a path that cannot be written to. A link to an empty folder stands for that folder.
+def create(path: Path, config: dict, resume: str, files: dict[str, str] | None = None) -> RunFolder:
+    """Make a new run folder; `files` are the digests of those that the results depend on, by path.
+
+    Raises ValueError where there is one already (`resume` is the command to go on with it), too little room on the
+    disk, or a path that cannot be written to. A link to an empty folder stands for that folder.
     """
+    named = {"files": files} if files else {}
     _check_free(path, resume)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +76,7 @@ def create(path: Path, config: dict, resume: str) -> RunFolder:
         if free < ROOM:
             raise ValueError(f"{parent} has {free / 2**20:.0f} MiB free, a run needs {ROOM / 2**20:.0f} MiB")
         with whole_folder(path.resolve()) as folder:  # which replaces the folder, not a link to it
-            write_atomic(folder / RUN, to_json({"format": FORMAT, "config": config, **provenance()}))
+            write_atomic(folder / RUN, to_json({"format": FORMAT, "config": config, **named, **provenance()}))
         return RunFolder(path)
     except OSError as error:
         _check_free(path, resume)  # another process may have been faster
@@ -106,10 +109,10 @@ def read_settings(path: Path) -> dict:
     return settings["config"]
 
 
-def resume(path: Path, config: dict, free: tuple[str, ...]) -> RunFolder:
-    """Go on with a run whose configuration equals `config`, but for the fields in `free`.
+def resume(path: Path, config: dict, free: tuple[str, ...], files: dict[str, str] | None = None) -> RunFolder:
+    """Go on with a run whose configuration equals `config`, but for the fields in `free`, and whose files are `files`.
 
-    Raises ValueError that lists the fields that differ, and BrokenCheckpoint for a folder that is no whole run.
+    Raises ValueError that lists what differs, and BrokenCheckpoint for a folder that is no whole run.
     """
     stored = read_settings(path)
     before, now = flat(stored), flat(config)
@@ -120,6 +123,9 @@ def resume(path: Path, config: dict, free: tuple[str, ...]) -> RunFolder:
     ]
     if differing:
         raise ValueError(f"{path} was started with another configuration: {'; '.join(differing)}")
+    for name, digest in read_json(path / RUN).get("files", {}).items():
+        if (files or {}).get(name) != digest:
+            raise ValueError(f"{name} has changed since {path} was started: restore it, or start a new run")
     return RunFolder(path)
 
 

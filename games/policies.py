@@ -102,13 +102,14 @@ def joint_probabilities(policy: Policy, observation: np.ndarray, legal: Legal, c
         rows = to_numpy(policy.joint(observation, legal)).astype(np.float64)
     elif policy.noise_size == 0:
         action, _ = policy.act(observation, legal, policy.start(lanes), np.zeros((lanes, 0), np.float32))
-        columns = tuple(to_numpy(action).reshape(lanes, -1).T)
+        columns = tuple(to_numpy(action).reshape(lanes, len(choices)).T)
         rows = np.zeros((lanes, prod(choices)))
         rows[np.arange(lanes), np.ravel_multi_index(columns, choices)] = 1
     elif hasattr(policy, "probabilities"):
         rows = np.ones((lanes, 1))
         for factor in policy.probabilities(observation, legal):
-            rows = (rows[:, :, None] * to_numpy(factor).astype(np.float64)[:, None, :]).reshape(lanes, -1)
+            each = to_numpy(factor).astype(np.float64)
+            rows = (rows[:, :, None] * each[:, None, :]).reshape(lanes, rows.shape[1] * each.shape[1])
     else:
         raise ValueError(
             f"a policy must tell its probabilities here, got {type(policy).__name__}: give it a method "

@@ -5,15 +5,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from games.exact import mixture_responses, payoff_table, tabulate
+from games.exact import TabularPolicy, mixture_responses, payoff_table, tabulate
 from games.game import Game, Policy
+from games.policies import Uniform
 from games.tree_game import TreeGame
 from games.versus import Populations
 from marl.population import Estimate, FullGap, held_sizes
 from metasolvers import check_sigma, expected_payoffs
 
 _parts: WeakKeyDictionary[Policy, dict[tuple[TreeGame, int], np.ndarray]] = WeakKeyDictionary()
-"""What policies play, by game and player: PSRO asks for all of them in every iteration."""
+"""What policies that never change play, by game and player: PSRO asks for all of them in every iteration."""
 
 
 class ExactTable(NamedTuple):
@@ -43,10 +44,14 @@ def tree_game(game: object) -> TreeGame:
 
 
 def population_parts(game: TreeGame, populations: Populations) -> list[np.ndarray]:
-    """For every player [k, S_player] what its policies play. Each policy is tabulated once, and kept while it lives.
+    """For every player [k, S_player] what its policies play.
 
-    Raises ValueError as `games.exact.tabulate`.
+    A policy of a kind that never changes is tabulated once, and its table kept while it lives. Raises ValueError as
+    `games.exact.tabulate`, and unless every player has a policy.
     """
+    if len(populations) != len(game.agents) or not all(len(population) for population in populations):
+        sizes = tuple(len(population) for population in populations)
+        raise ValueError(f"each of {len(game.agents)} players needs at least one policy, got populations of {sizes}")
     return [
         np.stack([policy_part(game, policy, player) for policy in population])
         for player, population in enumerate(populations)
@@ -55,17 +60,28 @@ def population_parts(game: TreeGame, populations: Populations) -> list[np.ndarra
 
 def policy_part(game: TreeGame, policy: Policy, player: int) -> np.ndarray:
     """[S_player] what one policy plays in a player's seat; see `population_parts`."""
+    if not _never_changes(policy):
+        return tabulate(game, policy, player)
     known = _parts.setdefault(policy, {})
     if (game, player) not in known:
         known[game, player] = tabulate(game, policy, player)
     return known[game, player]
 
 
+def _never_changes(policy: Policy) -> bool:
+    """Whether it is of a kind that always plays the same; others may learn between two calls."""
+    if type(policy) in (TabularPolicy, Uniform):
+        return True
+    from marl.policies import NeuralPolicy  # torch takes a second to import, and tables do without
+
+    return type(policy) is NeuralPolicy
+
+
 def evaluate_exact(game: Game, populations: Populations, known: ExactTable | None = None) -> ExactTable:
     """Payoffs of every profile of the populations; those that `known` holds are taken from it.
 
-    Raises ValueError for a game without a tree, policies that cannot be tabulated, or a `known` table of populations
-    that these do not extend.
+    Raises ValueError for a game without a tree, a player without policies, policies that cannot be tabulated, or a
+    `known` table of populations that these do not extend.
 
     >>> from games import make
     >>> from games.policies import Uniform

@@ -27,7 +27,7 @@ def choice_logits(layers: Layers, features: Tensor, factors: int) -> Tensor:
 def logits_of(layers: Layers, last_input: Tensor, factors: int) -> Tensor:
     """Logits [F, A, B] of the last layer's input [B, H]."""
     weight, bias = layers[-1]
-    return torch.addmm(bias[:, None], weight, last_input.t()).view(factors, -1, len(last_input))
+    return torch.addmm(bias[:, None], weight, last_input.t()).view(factors, len(bias) // factors, len(last_input))
 
 
 def layer_inputs(layers: Layers, features: Tensor) -> list[Tensor]:

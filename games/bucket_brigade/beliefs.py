@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from games.bucket_brigade.enumerated import Model, write_out
-from games.bucket_brigade.markov import States, backward, respond, returns
+from games.bucket_brigade.markov import States, backward, check_seat, respond, returns
 from games.bucket_brigade.rules import BucketBrigade
 from games.bucket_brigade.tables import LIMIT, Table, check_features, decision_table, decision_tables
 from games.game import Policy
@@ -72,6 +72,7 @@ def mixture_response(
     ValueError as `markov.best_response` does, and for a sigma that is no distribution over the populations' profiles.
     """
     check_features(game)
+    check_seat(game, seat)
     sigma = checked_sigma(populations, sigma)
     tables, model = decision_tables(game, populations, limit), write_out(game)
     return _respond(game, model, tables, sigma, seat, populations, limit, belief_limit)
@@ -213,6 +214,9 @@ class _Beliefs:
 
     def _layer(self, night: int, now: _Numbered, then: _Numbered, limit: int) -> _Layer | None:
         """What the states of `now` lead to, numbered in `then`, which may be `now`; None once `limit` is exceeded."""
+        if not len(now):  # every episode is over by then
+            none = np.zeros(0, np.int64)
+            return _Layer(np.zeros(0), none, none, np.zeros(0))
         goes_on = night < self.model.max_nights - 1
         parts: list[tuple[np.ndarray, ...]] = []
         while len(parts) < len(now):

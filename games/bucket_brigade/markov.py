@@ -53,10 +53,11 @@ def best_response(game: BucketBrigade, profile: Sequence[Policy], seat: int, lim
     """The most that `seat` can earn against the others' policies in `profile`, and a policy that does.
 
     No policy earns more, whatever it remembers or draws: against Markov policies, the best Markov policy is best. Its
-    own policy in the profile is ignored. Raises ValueError as `exact_returns` does, and for games that do not show the
-    features which the policy reads.
+    own policy in the profile is ignored. Raises ValueError as `exact_returns` does, for a seat that is not in the game,
+    and for games that do not show the features which the policy reads.
     """
     check_features(game)
+    check_seat(game, seat)
     model, tables = write_out_profile(game, profile, limit)
     return respond(model, tables, seat)
 
@@ -108,6 +109,12 @@ def gap_closed(value: float, random: float, reference: float) -> float:
     if abs(gap) <= 1e-9 * max(abs(reference), abs(random)):
         raise ValueError(f"a gap is closed between different values, got {random} for random play and the reference")
     return (value - random) / gap
+
+
+def check_seat(game: BucketBrigade, seat: int) -> None:
+    """Raises ValueError for a seat that is not in the game."""
+    if not 0 <= seat < game.N:
+        raise ValueError(f"wanted one of the seats 0 to {game.N - 1}, got {seat}")
 
 
 def write_out_profile(game: BucketBrigade, profile: Sequence[Policy], limit: int) -> tuple[Model, list[Table]]:

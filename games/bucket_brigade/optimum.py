@@ -1,4 +1,4 @@
-"""The most that a team can earn in Bucket Brigade, exactly or bounded: `python -m games.bucket_brigade.optimum`.
+"""The most that a team can earn in Bucket Brigade, exactly or bounded: `counterplay optimum`.
 
 Where the rescue and ruin of every house are worth the same to the team, nights of Bernoulli fires are a Markov decision
 process on numbers of houses (`counts`). Its value, the team optimum, is what one mind that sees everything and moves
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import tyro
 
 from games.bucket_brigade.counts import Nights, bernoulli_nights, continuous_nights
 from games.bucket_brigade.params import Params, Shaping
@@ -256,8 +255,10 @@ def markdown_table(rows: Sequence[Row]) -> str:
 
 
 def check_files(*paths: Path | None) -> None:
-    """Raises ValueError for a file that cannot be written, for want of its folder; None is no file."""
+    """Raises ValueError for a file that cannot be written, as it is a folder, or for want of one; None is no file."""
     for path in paths:
+        if path and path.is_dir():
+            raise ValueError(f"wanted a file, got the folder {path}: name a file in it")
         if path and not path.parent.is_dir():
             raise ValueError(f"wanted a file in a folder that is there, got {path}: make {path.parent} first")
 
@@ -304,7 +305,3 @@ def main(
     if json:
         json.write_text(dumps([row._asdict() for row in rows], indent=1) + "\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(tyro.cli(main, prog="python -m games.bucket_brigade.optimum"))

@@ -1,4 +1,4 @@
-"""Scripted teams on small rings, exactly: `python -m games.bucket_brigade.small_rings`."""
+"""Scripted teams on small rings, exactly: `counterplay rings`."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import tyro
 
 from games.bucket_brigade.markov import deviation_gains, exact_returns, gap_closed, optimal_team
 from games.bucket_brigade.optimum import check_files
@@ -88,7 +87,3 @@ def main(scenario: str = "v2_minimal", rules: str = "", max_nights: int = 1000, 
     if markdown:
         markdown.write_text(markdown_table(solved))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(tyro.cli(main, prog="python -m games.bucket_brigade.small_rings"))

@@ -15,6 +15,7 @@ import pytest
 from analysis.load import load_run
 from analysis.report import command, html
 from analysis.runs import glance
+from counterplay.main import main as counterplay
 from counterplay.show import main as show
 from experiments.placement import settings
 from experiments.psro_bucket_brigade import main as bucket_brigade
@@ -87,6 +88,12 @@ def test_correlated_meta_strategies_have_cce_gaps(runs: dict[str, Path]) -> None
         played = (iteration.sigma > 1e-9).sum()
         assert row["concept"] == "NashConv" or played > 1
     assert {row["concept"] for row in gaps(runs["three"])} == {"NashConv", "CCE gap"}
+
+
+def one_moves(won: int) -> str:
+    """A game in Gambit's format in which the first player chooses to lose 1 to the second, or to win."""
+    ends = f't "" 1 "" {{ -1, 1 }}\nt "" 2 "" {{ {won}, -{won} }}\n'
+    return 'EFG 2 R "one moves" { "first" "second" }\n\np "" 1 1 "" { "l" "r" } 0\n' + ends
 
 
 def interrupt_at(write: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,6 +210,8 @@ def test_smoke_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("--game chess", "chess"),
         ("--game kuhn_poker(players=3)", "two players"),
         ("--game matrix_pd", "payoffs cancel"),
+        ("--game nim(pile_sizes=1;2)", "player 0 only 3 different observations in 4 information states: use --oracle"),
+        ("--game catch(rows=2,columns=2)", "zero_sum_nash needs two players; got 1"),
         ("--meta-solver alpharank", "'alpha_rank'"),
         ("--iterations 400", "lower iterations"),
         ("--device cud", "'cuda'"),
@@ -238,9 +247,63 @@ def test_impossible_values_exit_with_2(options: str, capsys: pytest.CaptureFixtu
 
 
 def test_runs_of_another_command_are_refused(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    for resume, run in ((main, ROOT / "tests" / "data" / "run"), (bucket_brigade, runs["exact"])):
+    stored = ROOT / "tests" / "data" / "run"
+    for resume, run, told in (
+        (main, stored, "is a run of psro: this takes runs of psro-openspiel only, on games of OpenSpiel"),
+        (bucket_brigade, runs["exact"], "is a run of psro-openspiel: this takes runs of psro only, on Bucket Brigade"),
+    ):
         assert resume(["--run-dir", str(run), "--resume"]) == 2
-        assert "written by another command" in capsys.readouterr().err
+        assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["play", "responses"])
+def test_what_is_for_bucket_brigade_alone_says_so(
+    command: str, runs: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert counterplay([command, str(runs["exact"])]) == 2
+    out, err = capsys.readouterr()
+    assert "is a run of psro-openspiel: this takes runs of psro only, on Bucket Brigade" in err
+    assert (out, err.count("\n")) == ("", 1)
+
+
+@pytest.mark.parametrize("solver", ["uniform", "alpha_rank"])
+@pytest.mark.parametrize("oracle", ["exact", "ppo"])
+def test_one_player_games(solver: str, oracle: str, tmp_path: Path) -> None:
+    """There is nobody to respond to, yet a best response is found."""
+    run, options = tmp_path / "run", PPO if oracle == "ppo" else []
+    options = [*options, "--game", "catch(rows=2,columns=2)", "--meta-solver", solver, "--iterations", "1"]
+    assert main([*options, "--run-dir", str(run)]) == 0
+    first, last = gaps(run)
+    assert first["value"] > last["value"]
+
+
+@pytest.mark.parametrize("oracle", ["exact", "ppo"])
+def test_a_player_may_never_act(oracle: str, tmp_path: Path) -> None:
+    file, run = tmp_path / "game.efg", tmp_path / "run"
+    file.write_text(one_moves(1))
+    options = PPO if oracle == "ppo" else []
+    assert main([*options, "--game", f"efg_game(filename={file})", "--run-dir", str(run)]) == 0
+    assert [row["value"] for row in gaps(run)] == [1, 0]  # uniform play wins as often as it loses
+
+
+def test_a_run_is_not_gone_on_with_in_another_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, run = tmp_path / "game.efg", tmp_path / "run"
+    file.write_text(one_moves(1))
+    assert main(["--game", f"efg_game(filename={file})", "--iterations", "0", "--run-dir", str(run)]) == 0
+    before, again = contents(run), ["--run-dir", str(run), "--resume", "--iterations", "2"]
+    file.write_text(one_moves(2))
+    capsys.readouterr()
+    assert main(again) == 2
+    assert f"{file} has changed since {run} was started" in capsys.readouterr().err
+    assert contents(run) == before
+    file.write_text(one_moves(1))
+    assert main(again) == 0
+
+
+def test_games_whose_states_look_alike_take_ppo(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert main([*PPO, "--game", "nim(pile_sizes=1;2)", "--run-dir", str(run)]) == 0
+    assert gaps(run)[-1]["value"] < gaps(run)[0]["value"]
 
 
 @pytest.mark.slow

@@ -134,3 +134,29 @@ def test_mixtures_must_be_distributions_over_the_profiles():
         cce_gap(game, populations, np.array([[0.5], [0.5]]))
     with pytest.raises(ValueError, match="one population per seat: 2, got 1"):
         exact_payoffs(game, populations[:1])
+
+
+@pytest.mark.parametrize("rules", ["quiet", "engine"])
+@pytest.mark.parametrize("chances", [{"rho": 0.0}, {"rho": 1.0, "kappa": 0.0}], ids=str)
+def test_games_may_be_over_before_nights_are_alike(chances, rules):
+    """Nobody can learn anything: the first night ends every episode."""
+    game = BucketBrigade(**PAIR | {"min_nights": 0} | chances, rules=rules)
+    rest, draw = policy("always_rest", game), policy("uniform", game)
+    populations, sigma = [[rest], [rest, draw]], np.array([[0.25, 0.75]])
+    response = mixture_response(game, populations, sigma, 0)
+    single = [best_response(game, [rest, other], 0).value for other in (rest, draw)]
+    assert response.kind == "exact"
+    assert response.value == pytest.approx(np.dot(single, [0.25, 0.75]), rel=1e-9)
+    assert cce_gap(game, populations, sigma).gains[0] == pytest.approx(
+        response.value - np.dot(exact_payoffs(game, populations)[0, 0], [0.25, 0.75]), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("seat", [-1, 2])
+def test_responses_are_of_seats_in_the_game(seat):
+    game = BucketBrigade(**PAIR)
+    rests = policy("always_rest", game)
+    with pytest.raises(ValueError, match=f"one of the seats 0 to 1, got {seat}"):
+        best_response(game, [rests] * 2, seat)
+    with pytest.raises(ValueError, match=f"one of the seats 0 to 1, got {seat}"):
+        mixture_response(game, [[rests]] * 2, np.ones((1, 1)), seat)

@@ -344,6 +344,7 @@ def test_nothing_is_reached_where_there_is_nothing_to_gain():
         ({"episodes": 1}, "at least 2 episodes"),
         ({"max_nights": 0}, "max_nights must be"),
         ({"json": Path("nowhere", "table.json")}, "make nowhere first"),
+        ({"json": Path("tests")}, "wanted a file, got the folder tests"),
     ],
 )
 def test_the_command_refuses_what_is_invalid(capsys, arguments, told):

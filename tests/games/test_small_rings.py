@@ -47,6 +47,8 @@ def test_the_command_prints_and_writes_the_table(capsys, tmp_path):
         ({"scenario": "v2_minimum"}, "'v2_minimal'"),
         ({"rules": "quite"}, "'quiet'"),
         ({"markdown": Path("nowhere", "table.md")}, "make nowhere first"),
+        ({"markdown": Path("tests")}, "wanted a file, got the folder tests"),
+        ({"max_nights": 0}, "max_nights must be"),
     ],
 )
 def test_the_command_refuses_what_is_invalid(capsys, arguments, told):

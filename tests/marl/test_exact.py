@@ -1,5 +1,6 @@
 """Exact payoffs, gaps and best responses of populations, and PSRO with them: the double oracle."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -19,7 +20,7 @@ from games.exact.agreement import random_strategy
 from games.lanes import GameLanes
 from games.policies import Uniform
 from games.versus import Versus
-from marl.exact import evaluate_exact, exact_gap, exact_returns, population_parts
+from marl.exact import evaluate_exact, exact_gap, exact_returns, policy_part, population_parts
 from marl.networks import policy_layers
 from marl.oracles import Exact
 from marl.policies import NeuralPolicy
@@ -96,20 +97,54 @@ def test_a_table_of_other_populations_is_refused():
         evaluate_exact(KUHN, randoms(KUHN, (1, 1)), evaluate_exact(KUHN, randoms(KUHN, (2, 1))))
 
 
-def test_every_policy_is_tabulated_once():
-    asked = []
+@pytest.mark.parametrize("kind", [TabularPolicy, Uniform, NeuralPolicy])
+def test_policies_that_never_change_are_tabulated_once(kind, monkeypatch):
+    asked, probabilities = [], kind.probabilities
 
-    class Asked(Uniform):
-        def probabilities(self, observation, legal):
-            asked.append(len(observation))
-            return super().probabilities(observation, legal)
+    def counted(self, observation, legal):
+        asked.append(len(observation))
+        return probabilities(self, observation, legal)
 
-    policy = Asked((2,), True)
-    for _ in range(2):
-        first, second = population_parts(KUHN, [[policy], [policy]])
-    assert asked == [6, 6]  # six information states a player
-    np.testing.assert_array_equal(first[0], tabulate(KUHN, policy, 0))
-    np.testing.assert_array_equal(second[0], tabulate(KUHN, policy, 1))
+    table, network = randoms(KUHN, (2, 1))[0]
+    policy = {TabularPolicy: table, Uniform: Uniform((2,), True), NeuralPolicy: network}[kind]
+    monkeypatch.setattr(kind, "probabilities", counted)
+    first, second = (policy_part(KUHN, policy, 0) for _ in range(2))
+    assert asked == [6]  # information states
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(first, tabulate(KUHN, policy, 0))
+
+
+class Learning:
+    """The first action with a probability that changes; neither hashable nor weakly referable."""
+
+    __slots__ = ("first",)
+    __hash__ = None
+    noise_size = 1
+
+    def start(self, lanes):
+        return None
+
+    def probabilities(self, observation, legal):
+        return (np.tile([self.first, 1 - self.first], (len(observation), 1)),)
+
+
+def test_policies_that_change_are_tabulated_anew():
+    policy = Learning()
+    for first in (0.0, 0.25, 1.0):
+        policy.first = first
+        table = TabularPolicy.of(KUHN, 0, np.tile([first, 1 - first], 6))
+        other = initial(KUHN)[1]
+        learnt, fixed = (evaluate_exact(KUHN, [[player], other]).mean for player in (policy, table))
+        np.testing.assert_allclose(learnt, fixed, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("sizes", [(1, 0), (0, 0), (1,), (1, 1, 1)], ids=str)
+def test_every_player_needs_a_policy(sizes):
+    even = Uniform.of(KUHN.action_spaces[0])
+    with pytest.raises(
+        ValueError, match=re.escape(f"each of 2 players needs at least one policy, got populations of {sizes}")
+    ):
+        evaluate_exact(KUHN, [[even] * size for size in sizes])
 
 
 @pytest.mark.parametrize(("game", "sizes"), [(KUHN, (3, 2)), (KUHN_3, (2, 1, 3))], ids=repr)

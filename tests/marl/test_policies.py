@@ -12,6 +12,7 @@ from games.bucket_brigade.scripted import POLICIES, policy
 from games.exact import TabularPolicy, tabulate
 from games.exact.agreement import random_strategy
 from games.game import factors
+from games.policies import joint_probabilities
 from marl.networks import policy_layers
 from marl.policies import NeuralPolicy
 from marl.policy_files import load_policy, save_policy
@@ -56,6 +57,17 @@ def test_draws_follow_the_probabilities(space):
     for factor, row in enumerate(policy.probabilities(observation[:1], None)):
         counts = np.bincount(actions[:, factor], minlength=row.shape[1])
         np.testing.assert_allclose(counts / rows, row[0], atol=5 / rows**0.5)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+@pytest.mark.parametrize("greedy", [False, True])
+def test_nobody_may_be_asking(space, greedy):
+    """As where probabilities are asked of a seat that never acts."""
+    policy, (observation, legal, _) = some_policy(space, greedy=greedy), some_batch(space, rows=0)
+    for shown in (legal, None):
+        assert [row.shape for row in policy.probabilities(observation, shown)] == [(0, n) for n in factors(space)]
+        told = joint_probabilities(policy, observation, shown, factors(space))
+        assert told.shape == (0, np.prod(factors(space)))
 
 
 def test_extreme_uniforms_never_draw_what_is_forbidden():
