@@ -6,6 +6,7 @@ apart, standard errors or intervals of 95 % wherever a number was estimated with
 
 import io
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib import colormaps, rc_context
@@ -145,35 +146,56 @@ def convergence(run: Run) -> Figure:
     return figure
 
 
-FIGURES: dict[str, tuple[Sketch, str]] = {
-    "convergence": (
+class Drawn(NamedTuple):
+    """A figure that runs may have."""
+
+    sketch: Sketch
+    caption: str
+    of_exact: str
+    """The caption where payoffs and gaps are exact."""
+
+
+GAP = (
+    "Left, the gap of each iteration's meta-strategy: what players gain by deviating from it, among the policies found"
+)
+WHOLE_TABLE = (
+    "With two players this is the whole table; with more, a column holds the profiles in which all others play the "
+    "policy of that index."
+)
+MARGINALS = (
+    "Each player's marginal of the meta-strategy, iteration by iteration. It is solved from the table of payoffs."
+)
+DEVIATIONS = (
+    "The joint profiles that alpha-rank plays most, and the deviations between them that selection favours, from the "
+    "last table of payoffs."
+)
+TRAINING = (
+    "Return per episode of each best response in training: means over the learner's lanes of their last whole episode, "
+    "against opponents drawn from the meta-strategy. Bands are 95 % intervals, which runs of earlier versions lack."
+)
+
+FIGURES: dict[str, Drawn] = {
+    "convergence": Drawn(
         convergence,
-        "Left, the gap of each iteration's meta-strategy: what players gain by deviating from it, among the policies "
-        "found (an estimate) and in the whole game (a lower bound, from best responses trained for it). Right, the "
-        "team's return when the meta-strategy is played. Bars are 95 % intervals.",
+        f"{GAP} (an estimate) and in the whole game (a lower bound, from best responses trained for it). Right, what "
+        "play of the meta-strategy brings. Bars are 95 % intervals.",
+        f"{GAP} and in the whole game. Right, what play of the meta-strategy brings. All values are exact.",
     ),
-    "payoffs": (
+    "payoffs": Drawn(
         payoff_matrices,
-        "Each player's mean return ± standard error for its policy (row) in the last iteration. With two players this "
-        "is the whole table; with more, a column holds the profiles in which all others play the policy of that index.",
+        f"Each player's mean return ± standard error for its policy (row) in the last iteration. {WHOLE_TABLE}",
+        f"Each player's expected return for its policy (row) in the last iteration, exactly. {WHOLE_TABLE}",
     ),
-    "meta_strategy": (
-        meta_strategy,
-        "Each player's marginal of the meta-strategy, iteration by iteration. It is solved from the table of payoffs.",
-    ),
-    "response_graph": (
-        response_graph,
-        "The joint profiles that alpha-rank plays most, and the deviations between them that selection favours, from "
-        "the last table of payoffs.",
-    ),
-    "learning_curves": (
-        learning,
-        "Return per episode of each best response in training: means over the learner's lanes of their last whole "
-        "episode, against opponents drawn from the meta-strategy. Bands are 95 % intervals, which "
-        "runs of earlier versions lack.",
-    ),
+    "meta_strategy": Drawn(meta_strategy, MARGINALS, MARGINALS),
+    "response_graph": Drawn(response_graph, DEVIATIONS, DEVIATIONS),
+    "learning_curves": Drawn(learning, TRAINING, TRAINING),
 }
-"""Name -> the figure, or None where a run has nothing to show in it yet, and its caption."""
+"""By name; a sketch gives None where a run has nothing to show in it yet."""
+
+
+def caption(name: str, run: Run) -> str:
+    """What is to be seen in a figure of a run."""
+    return FIGURES[name].of_exact if run.exact else FIGURES[name].caption
 
 
 def draw(path: Path) -> list[Path]:
@@ -185,8 +207,8 @@ def draw(path: Path) -> list[Path]:
     folder = path / "figures"
     folder.mkdir(exist_ok=True)
     files = []
-    for name, (function, _) in FIGURES.items():
-        figure = function(run)
+    for name, drawn in FIGURES.items():
+        figure = drawn.sketch(run)
         if figure is not None:
             files.append(folder / f"{name}.png")
             write_whole(files[-1], picture(figure, "png"))

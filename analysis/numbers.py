@@ -19,14 +19,19 @@ def shown(row: dict[str, Any] | None) -> str:
 def rounded(value: float, error: float) -> tuple[str, str]:
     """Both with two digits of the standard error, as 12.34 and 0.56; a value known exactly as it is."""
     if not error:
-        return f"{value:g}", "0"
+        return exactly(value), "0"
     places = decimals(error)
     return f"{value:.{places}f}", f"{error:.{places}f}"
 
 
 def plus_minus(value: float, error: float) -> str:
     """Both as 12.34 ± 0.56; a value known exactly alone."""
-    return " ± ".join(rounded(value, error)) if error else f"{value:g}"
+    return " ± ".join(rounded(value, error)) if error else exactly(value)
+
+
+def exactly(value: float) -> str:
+    """A value known exactly; what rounding left of zero is 0."""
+    return f"{0.0 if abs(value) < 1e-12 else value:g}"
 
 
 def interval(value: float, error: float) -> str:

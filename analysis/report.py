@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures import FIGURES, picture
+from analysis.figures import FIGURES, caption, picture
 from analysis.files import write_whole
 from analysis.load import Run, flat, load_run
 from analysis.markup import Html, element, folded, image, page, table
@@ -107,29 +107,30 @@ def _interval(row: dict[str, Any]) -> str:
 
 def _iterations(run: Run) -> Iterator[str]:
     headers, rows = iteration_table(run)
+    values = "exact values" if run.exact else "values ± standard error"
     yield table(
         headers,
         rows,
-        "Of each iteration’s meta-strategy; values ± standard error. Iteration 0 holds the initial policies alone.",
+        f"Of each iteration’s meta-strategy; {values}. Iteration 0 holds the initial policies alone.",
     )
 
 
 def _figures(run: Run) -> Iterator[str]:
-    for name, (function, caption) in FIGURES.items():
-        drawn = function(run)
+    for name, kind in FIGURES.items():
+        drawn = kind.sketch(run)
         if drawn is not None:
             shape = image(picture(drawn, "svg"), "svg+xml", name.replace("_", " "))
-            yield element("figure", shape, element("figcaption", caption))
+            yield element("figure", shape, element("figcaption", caption(name, run)))
 
 
 def _meta_strategy(run: Run) -> Iterator[str]:
     sigma = run.iterations[-1].sigma
     headers, rows = profile_table(run.iterations[-1], least=LEAST_SHARE)
     rest = sigma[sigma < LEAST_SHARE].sum()
-    caption = f"Joint profiles of the last meta-strategy with a probability of at least {share(LEAST_SHARE)}"
+    told = f"Joint profiles of the last meta-strategy with a probability of at least {share(LEAST_SHARE)}"
     tail = f"; the {sigma.size - len(rows):,} others share {share(rest)}." if rest > 1e-12 else "."
     title = f"the likeliest {len(rows)} of {sigma.size:,} profiles"
-    yield folded(title, table(headers, rows, caption + tail), len(rows) > FEW_ROWS)
+    yield folded(title, table(headers, rows, told + tail), len(rows) > FEW_ROWS)
     shares = meta_strategies(run)
     columns = policies(run)
     lines = zip(columns["player"], columns["policy"], columns["unit"], strict=True)
@@ -145,10 +146,11 @@ def _payoffs(run: Run) -> Iterator[str]:
     last = run.iterations[-1]
     headers, rows = profile_table(last, MOST_PROFILES)
     count = len(rows)
-    caption = "Mean return per episode ± standard error of each player, in every joint profile, likeliest first."
+    told = "Mean return per episode ± standard error" if not run.exact else "Expected return per episode"
+    told += " of each player, in every joint profile, likeliest first."
     if count < last.sigma.size:
-        caption += f" The first {count:,} of {last.sigma.size:,}: all are in snapshots/*/payoffs.npz."
-    yield folded(f"{count:,} joint profiles", table(headers, rows, caption), count > FEW_ROWS)
+        told += f" The first {count:,} of {last.sigma.size:,}: all are in snapshots/*/payoffs.npz."
+    yield folded(f"{count:,} joint profiles", table(headers, rows, told), count > FEW_ROWS)
 
 
 def _learning(run: Run) -> Iterator[str]:
@@ -167,8 +169,8 @@ def _learning(run: Run) -> Iterator[str]:
         yield element("p", "They were computed." if computed else "No best response is trained yet.")
         return
     headers = ("", "iteration", "environment steps", "first mean return", "last mean return")
-    caption = "What the learners report of their own training episodes; means ± standard error."
-    yield folded(f"{len(rows)} best responses", table(headers, rows, caption), len(rows) > FEW_ROWS)
+    told = "What the learners report of their own training episodes; means ± standard error."
+    yield folded(f"{len(rows)} best responses", table(headers, rows, told), len(rows) > FEW_ROWS)
 
 
 def _point(curve: Curve, update: int) -> str:

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -99,8 +98,9 @@ class Config:
 
     @property
     def files(self) -> dict[str, str]:
-        paths = [Path(value) for value in re.findall(r"=([^=(),]+)", self.game)]
-        return {str(path): sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
+        from games.openspiel import files
+
+        return files(self.game)
 
     def rules(self) -> "TreeGame":
         """The game that is played. Raises ValueError for one that OpenSpiel lacks, or that is too large."""

@@ -6,7 +6,7 @@ Needs the extra `openspiel`: pip install 'counterplay[openspiel]'.
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
@@ -60,7 +60,7 @@ def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_node
     rules = load(game)
     seen = _tensors(rules, observation)
     name = _name(rules, game)
-    origin = f"OpenSpiel {version('open_spiel')}: {name}{_files(name)}"
+    origin = " ".join([f"OpenSpiel {version('open_spiel')}: {name}", *files(name).values()])
     tree = cached_tree(origin, partial(compiled, rules, max_nodes))
     if tree.num_nodes > max_nodes:
         raise _too_large(rules, max_nodes)
@@ -88,10 +88,13 @@ def game_string(game: TreeGame) -> str:
     return game.name.removeprefix(PREFIX)
 
 
-def _files(game: str) -> str:
-    """Digests of the files that a game string names: such games change with them."""
-    paths = [Path(value) for value in re.findall(r"=([^=(),]+)", game)]
-    return "".join(f" {sha256(path.read_bytes()).hexdigest()}" for path in paths if path.is_file())
+def files(game: str) -> dict[str, str]:
+    """sha256 of the files that a game string names, by path: such games change with them."""
+    found = {}
+    for value in re.findall(r"=([^=(),]+)", game):
+        with suppress(OSError):  # no path, such as a grid that is longer than paths may be
+            found[value] = sha256(Path(value).read_bytes()).hexdigest()
+    return found
 
 
 def _seen(game: str, seen: str, origin: str) -> Sight:
@@ -111,6 +114,7 @@ def load(game: str) -> Any:
         import pyspiel
     except ImportError:
         raise ValueError("OpenSpiel's games need its package: pip install 'counterplay[openspiel]'") from None
+    game = game.removeprefix(PREFIX) if isinstance(game, str) else game
     if not isinstance(game, str) or not re.fullmatch(r"\w+(\(.*\))?", game) or game.count("(") != game.count(")"):
         raise ValueError(f"an OpenSpiel game is given by a string such as 'leduc_poker(players=3)', got {game!r}")
     known = {entry.short_name: entry.parameter_specification for entry in pyspiel.registered_games()}

@@ -183,7 +183,26 @@ class Tree:
 
 
 class Builder:
-    """A tree in the making: nodes in depth-first order, the children of a node in the order of their moves."""
+    """A tree in the making: nodes in depth-first order, the children of a node in the order of their moves.
+
+    A coin is tossed, and the first player, who does not see it, bets 2 at even odds on heads, or does not:
+
+    >>> from games import exact
+    >>> builder = Builder(players=1)
+    >>> coin = builder.node(CHANCE, depth=0, children=2)
+    >>> for chance, won in ((0.6, 2.0), (0.4, -2.0)):
+    ...     bets = builder.node(0, depth=1, children=2, chance=chance)
+    ...     builder.inform(bets, "before the toss", legal=(0, 1))
+    ...     for reward in (0.0, won):
+    ...         builder.pay(builder.node(TERMINAL, depth=2, children=0), np.array([reward]))
+    >>> tree = builder.tree()
+    >>> round(exact.best_responses(tree, exact.uniform(tree))[0].value, 9)
+    0.4
+
+    Whoever moves at once with others has a node below the other's for each of its moves, with `joint=True`.
+    `games.tree_game.TreeGame` plays a tree in lanes; what seats see there is by node in level order, not in the order
+    in which nodes are added.
+    """
 
     def __init__(self, players: int):
         self.players = players
@@ -207,7 +226,9 @@ class Builder:
         return len(self.player) - 1
 
     def pay(self, node: int, rewards: np.ndarray) -> None:
-        """Pay rewards [N] for coming to a node."""
+        """Pay rewards [N] for coming to a node, once. Raises ValueError for another shape, or the second time."""
+        if np.shape(rewards) != (self.players,) or node in self.paid:
+            raise ValueError(f"node {node} pays each of {self.players} players once, got shape {np.shape(rewards)}")
         self.paid[node] = rewards
 
     def inform(self, node: int, key: str, legal: Sequence[int]) -> None:
@@ -230,8 +251,10 @@ class Builder:
         """The tree; its nodes are in `level_order`.
 
         Where somebody would have to forget its own moves, `remember` makes several information states of one, which
-        changes nothing in games where everything is seen. Raises ValueError otherwise.
+        changes nothing in games where everything is seen. Raises ValueError otherwise, and for what is no tree: numbers
+        of children that are not there, chance that does not sum to one, moves without information state.
         """
+        self._check()
         depth, rewards = np.array(self.depth), np.zeros((len(self), self.players))
         rewards[list(self.paid)] = list(self.paid.values()) or np.zeros((0, self.players))
         order = level_order(depth)
@@ -250,6 +273,36 @@ class Builder:
             owners, keys = [owners[i] for i in states], [keys[i] for i in states]
             return arranged(nodes, owners, [self.legal[i] for i in states], keys)
         return arranged(nodes, owners, self.legal, keys)
+
+    def _check(self) -> None:
+        """Raises ValueError for what is no tree."""
+        if not self.player:
+            raise ValueError("a tree has at least one node, its root")
+        open_nodes: list[list[float]] = []  # on the path to a node: its number, children to come, chance so far
+        for node, (player, depth, children) in enumerate(zip(self.player, self.depth, self.children, strict=True)):
+            while open_nodes and not open_nodes[-1][1]:
+                self._check_chance(*open_nodes.pop())
+            if depth != len(open_nodes) or (node and not open_nodes):
+                wanted = f"depth {len(open_nodes)}" if open_nodes else "nothing more"
+                raise ValueError(f"node {node} comes at depth {depth}, where {wanted} is to come")
+            if not TERMINAL <= player < self.players or (player == TERMINAL) != (children == 0):
+                raise ValueError(f"node {node} has player {player} and {children} children: only ends have none")
+            if player >= 0 and (self.information[node] < 0 or len(self.legal[self.information[node]]) != children):
+                raise ValueError(f"node {node} of player {player} needs inform() of a legal action for each child")
+            if open_nodes:
+                open_nodes[-1][1] -= 1
+                open_nodes[-1][2] += self.chance[node]
+            open_nodes.append([node, children, 0.0])
+        for number, missing, chance in reversed(open_nodes):
+            if missing:
+                raise ValueError(f"node {number:.0f} lacks {missing:.0f} of its children")
+            self._check_chance(number, missing, chance)
+
+    def _check_chance(self, node: float, _: float, chance: float) -> None:
+        if self.player[int(node)] == CHANCE and abs(chance - 1) > 1e-9:
+            raise ValueError(
+                f"the outcomes of chance at node {node:.0f} must have probabilities of sum 1, got {chance}"
+            )
 
 
 def level_order(depth: np.ndarray) -> np.ndarray:

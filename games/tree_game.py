@@ -44,7 +44,8 @@ class TreeGame:
     """N players in a finite tree; `choices` numbers the actions. Chance is drawn by the alias method [Walker 1977].
 
     `look` gives what the seats see, when first asked for. `text` tells a state in words, given the number of the child
-    that was taken at every node on the way there. Games are equal where their names and what is `seen` are.
+    that was taken at every node on the way there. Both are functions of modules, so that they can be sent to workers.
+    Games are equal where their names and what is `seen` are.
     """
 
     def __init__(
@@ -63,8 +64,13 @@ class TreeGame:
 
     @cached_property
     def sight(self) -> Sight:
-        """What the seats see."""
-        return self.look()
+        """What the seats see. Raises ValueError where `look` does not give every seat a row at every node."""
+        sight, wanted = self.look(), (self.tree.players, self.tree.num_nodes)
+        if sight.views.shape != wanted or sight.rows.ndim != 2 or sight.views.max() >= len(sight.rows):
+            raise ValueError(
+                f"{self.name} needs views {wanted} of rows [R, D], got {sight.views.shape} of {sight.rows.shape}"
+            )
+        return sight
 
     def __repr__(self) -> str:
         return f"TreeGame({self.name!r}, seen={self.seen!r})"

@@ -209,10 +209,9 @@ class Row(NamedTuple):
 
     @property
     def share(self) -> float | None:
-        """How far `spread` goes from rest to the optimum; None where these are the same.
-
-        Beside an upper bound it is, where positive, the least that the share may be.
-        """
+        """How far `spread` goes from rest to the optimum; None where these are the same, and beside an upper bound."""
+        if self.kind != "exact":
+            return None
         room = self.optimum - self.rest
         return (self.spread - self.rest) / room if room > 1e-9 * abs(self.optimum) else None
 
@@ -246,7 +245,7 @@ def words(row: Row) -> tuple[str, ...]:
     name = " ".join([row.scenario, *(f"{name}={value:g}" for name, value in row.cell.items())])
     numbers = (f"{value:.1f}" for value in (row.optimum, row.rest, row.spread))
     share = "" if row.share is None else f"{row.share:.1%}"
-    return name, row.rules, row.kind, *numbers, f"{row.spread_se:.1f}" if row.spread_se else "exact", share
+    return name, row.rules, row.kind, *numbers, "exact" if row.kind == "exact" else f"{row.spread_se:.1f}", share
 
 
 def markdown_table(rows: Sequence[Row]) -> str:
@@ -274,8 +273,8 @@ def main(
 ) -> int:
     """Print the most that teams can earn per episode, beside teams that rest and teams that spread over the fires.
 
-    The share is how far spreading goes from resting to the optimum; beside an upper bound it is, where positive, the
-    least it may be. The exit code is 2 for invalid arguments.
+    The share is how far spreading goes from resting to the optimum, where that is exact. The exit code is 2 for invalid
+    arguments.
 
     Args:
         scenario: Only this one; by default all, and the cells of the phase diagram.

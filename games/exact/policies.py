@@ -30,6 +30,9 @@ def tabulate(game: TreeGame, policy: Policy, player: int) -> np.ndarray:
     tree, states = game.tree, game.tree.states(player)
     if player not in range(tree.players):
         raise ValueError(f"player must be one of 0..{tree.players - 1}, got {player!r}")
+    if not hasattr(policy, "start"):
+        advice = "games.exact.openspiel.from_openspiel takes OpenSpiel's"
+        raise ValueError(f"wanted a policy as in games.game.Policy, got {type(policy).__name__}; {advice}")
     if policy.start(1) is not None:
         raise ValueError(f"exact values are of policies without memory, got {policy!r}")
     own = tree.slots(player)

@@ -5,7 +5,7 @@ from itertools import count
 
 import numpy as np
 
-from games.exact.strategies import plans, uniform
+from games.exact.strategies import check_tree, plans, uniform
 from games.exact.values import fold, others_reach, slot_payoffs
 from games.tree import Tree
 
@@ -39,6 +39,7 @@ def _averages(
     tree: Tree, kept: Callable[[np.ndarray], np.ndarray], weight: Callable[[int], float]
 ) -> Iterator[np.ndarray]:
     """Average strategies, of what is kept of the regrets after each update, and a weight for every iteration."""
+    check_tree(tree)
     regrets, total = np.zeros(tree.num_slots), np.zeros(tree.num_slots)
     owns = [tree.slots(player) for player in range(tree.players)]
     for iteration in count(1):

@@ -14,8 +14,16 @@ from games.tree import Tree
 
 
 def uniform(tree: Tree) -> np.ndarray:
-    """[S] every legal action with equal probability."""
+    """[S] every legal action with equal probability. Raises ValueError as `check_tree`."""
+    check_tree(tree)
     return 1 / np.diff(tree.information.offset)[tree.state_of]
+
+
+def check_tree(tree: Tree) -> None:
+    """Raises ValueError for what is no tree, such as a game that has one."""
+    if not isinstance(tree, Tree):
+        advice = "pass its .tree" if hasattr(tree, "tree") else "games.openspiel and games.tree.Builder make them"
+        raise ValueError(f"exact values are of a games.tree.Tree, got {type(tree).__name__}: {advice}")
 
 
 def check_strategy(tree: Tree, strategy: ArrayLike, player: int | None = None) -> np.ndarray:
@@ -24,6 +32,7 @@ def check_strategy(tree: Tree, strategy: ArrayLike, player: int | None = None) -
     Raises ValueError for another shape, and for an information state whose probabilities are negative or do not sum to
     one; it is named.
     """
+    check_tree(tree)
     array = np.asarray(strategy, np.float64)
     if array.ndim != 1:
         raise ValueError(f"wanted one strategy, a vector; got shape {array.shape}: take one after the other")
@@ -32,6 +41,9 @@ def check_strategy(tree: Tree, strategy: ArrayLike, player: int | None = None) -
 
 def check_population(tree: Tree, strategies: ArrayLike, player: int | None = None) -> np.ndarray:
     """Strategies as float64 [k, S], or a player's parts of some as [k, S_player]; raises as `check_strategy`."""
+    check_tree(tree)
+    if player is not None and player not in range(tree.players):
+        raise ValueError(f"player must be one of 0..{tree.players - 1}, got {player!r}")
     rows = np.asarray(strategies, np.float64)
     states = np.arange(len(tree.keys)) if player is None else tree.states(player)
     sizes = np.diff(tree.information.offset)[states]

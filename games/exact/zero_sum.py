@@ -7,11 +7,11 @@ from scipy.optimize import linprog
 from scipy.sparse import block_array, csr_array
 
 from games.exact.populations import places, sequence_payoffs
-from games.exact.strategies import behaviour_of_plan
+from games.exact.strategies import behaviour_of_plan, check_tree
 from games.tree import TERMINAL, Tree
 
 CANCEL_TOLERANCE = 1e-9
-"""How far what an episode pays to both may be from a constant."""
+"""How far what an episode pays to both may be from a constant, in units of the largest payoff."""
 
 
 class Equilibrium(NamedTuple):
@@ -35,11 +35,12 @@ def zero_sum_equilibrium(tree: Tree) -> Equilibrium:
     """
     check_zero_sum(tree)
     payoffs = sequence_payoffs(tree)[0]
+    scale = np.abs(payoffs.data).max(initial=0) or 1.0  # the solver's tolerances are absolute
     (plan, start), (other, other_start) = (_plan_constraints(tree, player) for player in range(2))
     sequences, states = payoffs.shape[0], other.shape[0]
     result = linprog(
         c=np.concatenate([np.zeros(sequences), -other_start]),
-        A_ub=block_array([[-payoffs.T, other.T]], format="csr"),
+        A_ub=block_array([[-payoffs.T / scale, other.T]], format="csr"),
         b_ub=np.zeros(payoffs.shape[1]),
         A_eq=block_array([[plan, csr_array((plan.shape[0], states))]], format="csr"),
         b_eq=start,
@@ -53,7 +54,7 @@ def zero_sum_equilibrium(tree: Tree) -> Equilibrium:
     whole = np.zeros(tree.num_slots + 1)
     for player, own in enumerate((result.x[:sequences], -result.ineqlin.marginals)):
         whole[np.append(tree.slots(player), tree.num_slots)] = np.maximum(own, 0)
-    return Equilibrium(float(-result.fun), _normalised(tree, behaviour_of_plan(tree, whole)))
+    return Equilibrium(float(-result.fun * scale), _normalised(tree, behaviour_of_plan(tree, whole)))
 
 
 def check_zero_sum(tree: Tree) -> None:
@@ -62,6 +63,7 @@ def check_zero_sum(tree: Tree) -> None:
     >>> from games import make
     >>> check_zero_sum(make("openspiel:kuhn_poker").tree)
     """
+    check_tree(tree)
     if tree.players != 2:
         raise ValueError(f"zero-sum games of two players are wanted, got a game of {tree.players}")
     nodes = tree.nodes
@@ -69,7 +71,7 @@ def check_zero_sum(tree: Tree) -> None:
     for begin, end in zip(nodes.levels[1:-1], nodes.levels[2:], strict=True):
         total[begin:end] += total[tree.parents[begin:end]]
     ends = total[nodes.player == TERMINAL]
-    if np.ptp(ends) > CANCEL_TOLERANCE * max(1.0, np.abs(nodes.rewards).max()):
+    if np.ptp(ends) > CANCEL_TOLERANCE * np.abs(nodes.rewards).max():
         raise ValueError(
             f"zero-sum games are wanted, whose payoffs cancel, or sum to a constant; here episodes pay both players "
             f"between {ends.min():g} and {ends.max():g} together"

@@ -487,3 +487,21 @@ def test_a_player_who_never_acts_has_a_policy():
     profile = [exact.TabularPolicy.of(game, 0, [0, 1]), exact.TabularPolicy.of(game, 1, [])]
     assert play(game, [profile], 3, 0, ["one move"]).returns.tolist() == [[[1, -1]] * 3]
     assert exact.nash_conv(tree, [0, 1]) == 0
+
+
+@pytest.mark.parametrize("asked", [exact.uniform, exact.zero_sum_equilibrium, lambda game: next(exact.cfr(game))])
+def test_a_game_is_not_its_tree(asked):
+    with pytest.raises(ValueError, match=r"of a games\.tree\.Tree, got TreeGame: pass its \.tree"):
+        asked(make("openspiel:kuhn_poker"))
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_equilibria_do_not_depend_on_units(scale):
+    game = tree("matrix_brps")
+    scaled = Tree(game.nodes._replace(rewards=game.nodes.rewards * scale), game.information, game.keys)
+    value, strategy = exact.zero_sum_equilibrium(scaled)
+    assert value / scale == pytest.approx(exact.zero_sum_equilibrium(game).value, abs=1e-9)
+    assert exact.nash_conv(game, strategy) == pytest.approx(0, abs=1e-9)
+    common = Tree(game.nodes._replace(rewards=abs(game.nodes.rewards) * scale), game.information, game.keys)
+    with pytest.raises(ValueError, match="zero-sum games are wanted"):
+        exact.zero_sum_equilibrium(common)

@@ -251,3 +251,9 @@ def test_names_that_take_too_much_memory_are_refused(monkeypatch, tmp_path):
     monkeypatch.setattr("games.openspiel.MAX_BYTES", 100)
     with pytest.raises(ValueError, match=r"names of what players know in leduc_poker.* take more than a gigabyte"):
         openspiel("leduc_poker")
+
+
+def test_strings_that_are_too_long_for_a_path_name_no_file():
+    with pytest.raises(ValueError, match="chance moves cannot be enumerated"):
+        openspiel("stones_and_gems")
+    assert openspiel("openspiel:kuhn_poker") == openspiel("kuhn_poker")

@@ -121,3 +121,71 @@ def test_trees_can_be_sent_to_workers():
     exact.nash_conv(tree, exact.uniform(tree))
     again = pickle.loads(pickle.dumps(tree))
     assert exact.nash_conv(again, exact.uniform(again)) == exact.nash_conv(tree, exact.uniform(tree))
+
+
+def no_root(builder):
+    pass
+
+
+def child_missing(builder):
+    builder.node(CHANCE, 0, 2)
+    builder.node(TERMINAL, 1, 0, 1.0)
+
+
+def chance_too_small(builder):
+    builder.node(CHANCE, 0, 2)
+    for _ in range(2):
+        builder.node(TERMINAL, 1, 0, 0.3)
+
+
+def too_deep(builder):
+    builder.node(CHANCE, 0, 1)
+    builder.node(TERMINAL, 7, 0)
+
+
+def second_root(builder):
+    builder.node(TERMINAL, 0, 0)
+    builder.node(TERMINAL, 0, 0)
+
+
+def uninformed(builder):
+    builder.node(0, 0, 1)
+    builder.node(TERMINAL, 1, 0)
+
+
+def no_such_player(builder):
+    builder.node(5, 0, 1)
+    builder.node(TERMINAL, 1, 0)
+
+
+def paid_twice(builder):
+    for _ in range(2):
+        builder.pay(builder.node(TERMINAL, 0, 0) if not len(builder) else 0, np.zeros(2))
+
+
+def paid_one(builder):
+    builder.pay(builder.node(TERMINAL, 0, 0), np.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("make_tree", "said"),
+    [
+        (no_root, "at least one node"),
+        (child_missing, "node 0 lacks 1 of its children"),
+        (chance_too_small, r"chance at node 0 must have probabilities of sum 1, got 0\.6"),
+        (too_deep, "node 1 comes at depth 7, where depth 1 is to come"),
+        (second_root, "node 1 comes at depth 0, where nothing more is to come"),
+        (uninformed, r"node 0 of player 0 needs inform\(\)"),
+        (no_such_player, "node 0 has player 5"),
+        (paid_twice, "pays each of 2 players once"),
+        (paid_one, r"got shape \(1,\)"),
+    ],
+)
+def test_what_is_no_tree_is_refused(make_tree, said):
+    def built():
+        builder = Builder(2)
+        make_tree(builder)
+        return builder.tree()
+
+    with pytest.raises(ValueError, match=said):
+        built()
