@@ -182,6 +182,12 @@ class Tree:
         return rank
 
 
+def same_trees(one: Tree, other: Tree) -> bool:
+    """Whether two trees have equal nodes and information states, of equal names."""
+    pairs = [*zip(one.nodes, other.nodes, strict=True), *zip(one.information, other.information, strict=True)]
+    return one.keys == other.keys and all(np.array_equal(mine, yours) for mine, yours in pairs)
+
+
 class Builder:
     """A tree in the making: nodes in depth-first order, the children of a node in the order of their moves.
 

@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Discrete
 
 from games.game import Array
 from games.spelling import unknown
-from games.tree import CHANCE, TERMINAL, Tree
+from games.tree import CHANCE, TERMINAL, Tree, same_trees
 
 
 class Sight(NamedTuple):
@@ -45,7 +45,7 @@ class TreeGame:
 
     `look` gives what the seats see, when first asked for. `text` tells a state in words, given the number of the child
     that was taken at every node on the way there. Both are functions of modules, so that they can be sent to workers.
-    Games are equal where their names and what is `seen` are.
+    Games are equal where their names, their trees and what is `seen` are.
     """
 
     def __init__(
@@ -76,7 +76,9 @@ class TreeGame:
         return f"TreeGame({self.name!r}, seen={self.seen!r})"
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and (other.name, other.seen) == (self.name, self.seen)
+        if type(other) is not type(self) or (other.name, other.seen) != (self.name, self.seen):
+            return False
+        return other.tree is self.tree or same_trees(other.tree, self.tree)
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -38,7 +38,7 @@ LONG = ("goofspiel(num_cards=4)", "tiny_bridge_2p", "liars_dice", "tic_tac_toe",
 """Games for which OpenSpiel's recursions take from ten seconds to the better part of an hour."""
 
 TOLERANCE = 1e-9
-"""Within which values agree."""
+"""Within which values agree: absolute, in units of the payoffs."""
 
 POLICIES = 3
 """The uniform one, and random ones."""
@@ -52,8 +52,7 @@ class Agreement(NamedTuple):
     returns: np.ndarray  # [N] of uniform play
     nash_conv: float  # of uniform play
     apart: float
-    """Largest difference of a return, a best response's value or NashConv, in units of the payoffs, or of the largest
-    payoff where that is above one."""
+    """Largest difference of a return, a best response's value or NashConv, in units of the payoffs."""
     seconds: float
     """Of one policy's NashConv."""
     reference_seconds: float
@@ -85,7 +84,6 @@ def agreement(name: str, seed: int = 0) -> Agreement:
         apart = max(apart, float(np.abs(ours - theirs).max()))
         if not number:
             returns, nash_conv = ours[: game.tree.players], ours[-1]
-    apart /= max(1.0, float(np.abs(game.tree.nodes.rewards).max()))
     return Agreement(name, game.tree, returns, float(nash_conv), apart, min(times), min(reference_times))
 
 

@@ -120,3 +120,15 @@ def test_games_are_values():
 def test_a_tree_has_no_parameters():
     with pytest.raises(ValueError, match=r"unknown parameter of openspiel:kuhn_poker\(\) 'ante'"):
         openspiel().params(ante=2)
+
+
+def test_games_of_one_name_are_equal_where_their_trees_are():
+    def named(tree: Tree) -> TreeGame:
+        return TreeGame(
+            "lottery", tree, 1, lambda: Sight(np.zeros((1, 1), np.float32), np.zeros((1, 5), np.int32)), str
+        )
+
+    even, same, uneven = (named(lottery(chance)) for chance in ([0.5, 0.5], [0.5, 0.5], [0.1, 0.9]))
+    assert even == same
+    assert hash(even) == hash(same)
+    assert even != uneven
