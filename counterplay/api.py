@@ -39,10 +39,10 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "games.noise": ("Noise", "Purpose", "unit_seed"),
     "games.conformance": ("check", "check_faces", "check_game", "ConformanceError", "Report"),
     "metasolvers": (
-        *("META_SOLVERS", "meta_solver", "alpha_rank", "zero_sum_nash", "uniform"),
+        *("META_SOLVERS", "meta_solver", "Entry", "Law", "NotConverged", "alpha_rank", "zero_sum_nash", "uniform"),
         *("nash_conv", "cce_gap", "exploitability", "deviation_gains", "expected_payoffs", "marginal", "product"),
         "is_product",
-        *("check_payoffs", "check_sigma"),
+        *("check_payoffs", "check_sigma", "payoff_spread", "stationarity"),
         *("transition_matrix", "fixation_edges", "fixation_probability", "log_fixation_probability"),
     ),
     "metasolvers.symmetric": ("check_groups", "check_symmetric", "symmetrised", "expand", "reduce"),

@@ -6,18 +6,17 @@ array([[0.25, 0.25],
        [0.25, 0.25]])
 """
 
-from collections.abc import Callable
 from difflib import get_close_matches
-
-import numpy as np
 
 from metasolvers.alpharank import (
     alpha_rank,
     fixation_edges,
     fixation_probability,
     log_fixation_probability,
+    stationarity,
     transition_matrix,
 )
+from metasolvers.contract import NASH, Certificate, Entry, Law, MetaSolver, NotConverged
 from metasolvers.metagame import (
     cce_gap,
     check_payoffs,
@@ -28,18 +27,26 @@ from metasolvers.metagame import (
     is_product,
     marginal,
     nash_conv,
+    payoff_spread,
     product,
 )
 from metasolvers.uniform import uniform
 from metasolvers.zero_sum import zero_sum_nash
 
-MetaSolver = Callable[..., np.ndarray]
+INVARIANT = frozenset({Law.PERMUTES, Law.RENAMES, Law.SHIFTS, Law.SCALES})
+"""Indifferent to how a game is written down."""
+VERTEX = frozenset({Law.PERMUTES_WHERE_UNIQUE, Law.RENAMES, Law.SHIFTS, Law.SCALES})
+"""The same, but which of several answers is picked depends on the order of the policies."""
+STATIONARY = Certificate("stationarity", stationarity, 1e-10)
 
-META_SOLVERS: dict[str, MetaSolver] = {
-    "alpha_rank": alpha_rank,
-    "zero_sum_nash": zero_sum_nash,
-    "uniform": uniform,
+META_SOLVERS: dict[str, Entry] = {
+    "alpha_rank": Entry(alpha_rank, INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED}, STATIONARY),
+    "zero_sum_nash": Entry(
+        zero_sum_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="zero_sum"
+    ),
+    "uniform": Entry(uniform, INVARIANT | {Law.COPIES_ALIKE}),
 }
+"""By name: what solves, the laws it obeys, and the certificate it offers."""
 
 
 def meta_solver(name: str) -> MetaSolver:
@@ -47,12 +54,15 @@ def meta_solver(name: str) -> MetaSolver:
     if name not in META_SOLVERS:
         near = get_close_matches(name, META_SOLVERS) or sorted(META_SOLVERS)
         raise ValueError(f"no meta-solver {name!r}: did you mean {' or '.join(map(repr, near))}?")
-    return META_SOLVERS[name]
+    return META_SOLVERS[name].solve
 
 
 __all__ = [
     "META_SOLVERS",
+    "Entry",
+    "Law",
     "MetaSolver",
+    "NotConverged",
     "alpha_rank",
     "cce_gap",
     "check_payoffs",
@@ -67,7 +77,9 @@ __all__ = [
     "marginal",
     "meta_solver",
     "nash_conv",
+    "payoff_spread",
     "product",
+    "stationarity",
     "transition_matrix",
     "uniform",
     "zero_sum_nash",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from metasolvers.markov import Graph, log_stationary
-from metasolvers.metagame import check_payoffs
+from metasolvers.metagame import check_payoffs, check_sigma
 
 
 def alpha_rank(
@@ -49,6 +49,18 @@ def transition_matrix(
     )
     stay = csr_array((1 - moves.sum(axis=1), (np.arange(graph.size),) * 2), shape=moves.shape)
     return csr_array(moves + stay)
+
+
+def stationarity(
+    payoffs: ArrayLike, sigma: ArrayLike, alpha: float = 10.0, population_size: int = 50, normalize: bool = True
+) -> float:
+    """||sigma P - sigma||_1, by which a joint sigma [k_1, ..., k_N] fails to be alpha-rank's answer; dimensionless.
+
+    P is the `transition_matrix`. Arguments and errors as in `alpha_rank`.
+    """
+    table = check_payoffs(payoffs)
+    mass = check_sigma(sigma, table).ravel()
+    return float(np.abs(mass @ transition_matrix(table, alpha, population_size, normalize) - mass).sum())
 
 
 def fixation_edges(

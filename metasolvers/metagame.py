@@ -152,6 +152,18 @@ def exploitability(payoffs: ArrayLike, sigma: ArrayLike) -> float:
     return nash_conv(payoffs, sigma) / np.ndim(sigma)
 
 
+def payoff_spread(payoffs: ArrayLike) -> float:
+    """The largest difference between two payoffs of one player; 0 where it is only rounding of them.
+
+    >>> payoff_spread([[[0, 5]], [[-100, -98]]])
+    5.0
+    """
+    table = check_payoffs(payoffs).reshape(len(np.asarray(payoffs)), -1)
+    spreads = table.max(axis=1) - table.min(axis=1)
+    real = spreads > 4 * np.finfo(float).eps * np.abs(table).max(axis=1)
+    return float(np.where(real, spreads, 0.0).max())
+
+
 def _real_array(values: ArrayLike, name: str, wanted: str) -> np.ndarray:
     """Any real, finite array-like as float64; the one place where foreign numbers come in."""
     try:
