@@ -36,6 +36,9 @@ COMMANDS = {
     "psro-openspiel": Command(
         "experiments.psro_openspiel", "PSRO and the double oracle on games of OpenSpiel, exactly"
     ),
+    "solve": Command(
+        "counterplay.solve", "a table of payoffs by any meta-solver, or the meta-solvers there are", typed=True
+    ),
     "runs": Command("counterplay.runs", "the runs in a folder, and how far they are"),
     "show": Command("counterplay.show", "a run on the terminal: what it found, and what to do next"),
     "report": Command("counterplay.files", "a run as one HTML page, to mail or print", "report"),

@@ -29,6 +29,7 @@ WRONG = {
     "show": ["runs/none"],
     "runs": ["runs/none"],
     "responses": ["runs/none"],
+    "solve": ["no/such.npy"],
     "games": ["buket_brigade"],
     "conform": ["no.such.module:game"],
     "parity": ["--only", "nothing of that name"],
