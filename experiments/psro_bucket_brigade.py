@@ -49,7 +49,7 @@ class Config:
     initial: str = "uniform"
     """Scripted policy that every player starts with: uniform, specialist, always_rest, ..."""
     meta_solver: str = "alpha_rank"
-    """From payoffs to the meta-strategy: alpha_rank or uniform (zero_sum_nash is for two players)."""
+    """From payoffs to the meta-strategy: alpha_rank, max_welfare_cce, uniform, ...; `counterplay solve` lists them."""
     alpha: float = 10.0
     """Intensity of selection of alpha_rank, per largest gain a player can make by changing policy alone."""
     population_size: int = 50

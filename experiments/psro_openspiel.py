@@ -48,7 +48,7 @@ class Config:
     oracle: Literal["exact", "ppo"] = "exact"
     """Best responses: computed (with zero_sum_nash that is the double oracle), or trained by PPO."""
     meta_solver: str = "zero_sum_nash"
-    """From payoffs to the meta-strategy: zero_sum_nash (two players), alpha_rank or uniform."""
+    """From payoffs to the meta-strategy: alpha_rank, zero_sum_nash, ...; `counterplay solve` lists them."""
     iterations: int = 100
     """Best responses per player, at most. A finished run can be resumed with more."""
     stop_at: float = 1e-6
@@ -153,12 +153,13 @@ def planned(config: Config) -> Plan:
     """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
     from experiments.values import Computed
     from games.policies import Uniform
+    from metasolvers import META_SOLVERS
 
     game = config.rules()
     players = len(game.agents)
     solver = checked_solver(config.meta_solver, players, alpha=config.alpha, population_size=config.population_size)
-    if config.meta_solver == "zero_sum_nash":
-        _check_cancels(game)
+    if META_SOLVERS[config.meta_solver].takes == "zero_sum":
+        _check_cancels(game, config.meta_solver)
     check_profiles(config.iterations, players)
     by_play = config.oracle == "ppo"
     if not by_play:
@@ -175,13 +176,13 @@ def planned(config: Config) -> Plan:
     )
 
 
-def _check_cancels(game: "TreeGame") -> None:
+def _check_cancels(game: "TreeGame", solver: str) -> None:
     from games.exact import check_zero_sum
 
     try:
         check_zero_sum(game.tree)
     except ValueError as error:
-        raise ValueError(f"zero_sum_nash cannot solve {game.name}: {error}; use --meta-solver alpha_rank") from error
+        raise ValueError(f"{solver} cannot solve {game.name}: {error}; use --meta-solver alpha_rank") from error
 
 
 def _check_told_apart(game: "TreeGame") -> None:

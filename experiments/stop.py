@@ -65,7 +65,8 @@ def guarded(work: Callable[[Stop], int | None]) -> int:
 
     What `work` returns, or 0: done. 128 + signal: stopped; the message ends with the stop's `advice`. 2: a value the
     user gave cannot work (ValueError), the system refused (OSError, MemoryError, WorkersDied: full disk, no permission,
-    no memory), or training diverged (ArithmeticError). Notes, such as where a unit of work failed, follow the message.
+    no memory), or the numbers did (ArithmeticError: training diverged, a meta-solver did not converge). Notes, such as
+    where a unit of work failed, follow the message.
     """
     if sys.stdout is None:  # closed by whoever started this, as by `>&-`: libraries write to it all the same
         sys.stdout = open(os.open(os.devnull, os.O_WRONLY), "w", closefd=False)  # noqa: SIM115 - open to the end

@@ -52,7 +52,7 @@ class Entry(NamedTuple):
     """How far the answer's entries may be off, as the laws see it."""
 
 
-class NotConverged(RuntimeError):
+class NotConverged(ArithmeticError):
     """The best answer that was found does not meet its certificate; both come along.
 
     Attributes: sigma (joint, [k_1, ..., k_N]), certificate (its name), value (what it measures), tolerance.
