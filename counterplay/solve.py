@@ -111,7 +111,7 @@ def _parameters(solver: str, given: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _row(name: str, entry: Entry) -> tuple[str, ...]:
-    about = (inspect.getdoc(entry.solve) or "").splitlines()[0]
+    about = (inspect.getdoc(entry.solve) or "").splitlines()[0].partition(": payoffs")[0]
     certificate = "" if entry.certificate is None else entry.certificate.name
     if entry.certificate is not None and Law.CERTIFIED in entry.laws:
         certificate += f" <= {entry.certificate.tolerance:g}"
