@@ -30,6 +30,14 @@ from metasolvers.metagame import (
     payoff_spread,
     product,
 )
+from metasolvers.response_graph import (
+    alpha_limit,
+    limit_stationarity,
+    response_graph,
+    response_stationarity,
+    sink_components,
+    sink_distributions,
+)
 from metasolvers.uniform import uniform
 from metasolvers.zero_sum import zero_sum_nash
 
@@ -41,6 +49,16 @@ STATIONARY = Certificate("stationarity", stationarity, 1e-10)
 
 META_SOLVERS: dict[str, Entry] = {
     "alpha_rank": Entry(alpha_rank, INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED}, STATIONARY),
+    "alpha_limit": Entry(
+        alpha_limit,
+        INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED},
+        Certificate("limit_stationarity", limit_stationarity, 1e-10),
+    ),
+    "response_graph": Entry(
+        response_graph,
+        INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED},
+        Certificate("response_stationarity", response_stationarity, 1e-10),
+    ),
     "zero_sum_nash": Entry(
         zero_sum_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="zero_sum"
     ),
@@ -63,6 +81,7 @@ __all__ = [
     "Law",
     "MetaSolver",
     "NotConverged",
+    "alpha_limit",
     "alpha_rank",
     "cce_gap",
     "check_payoffs",
@@ -79,6 +98,9 @@ __all__ = [
     "nash_conv",
     "payoff_spread",
     "product",
+    "response_graph",
+    "sink_components",
+    "sink_distributions",
     "stationarity",
     "transition_matrix",
     "uniform",
