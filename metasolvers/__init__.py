@@ -38,6 +38,7 @@ from metasolvers.response_graph import (
     sink_components,
     sink_distributions,
 )
+from metasolvers.single_population import alpha_rank_single
 from metasolvers.uniform import uniform
 from metasolvers.zero_sum import zero_sum_nash
 
@@ -83,6 +84,7 @@ __all__ = [
     "NotConverged",
     "alpha_limit",
     "alpha_rank",
+    "alpha_rank_single",
     "cce_gap",
     "check_payoffs",
     "check_sigma",

@@ -144,12 +144,8 @@ def deviations(shape: tuple[int, ...]) -> tuple[Graph, np.ndarray]:
 
 
 def responses(table: np.ndarray, normalize: bool = False, rounding: float = ROUNDING) -> Responses:
-    """Every single-player deviation of a payoff table [N, k_1, ..., k_N] and its gain; `normalize` as in alpha-rank.
-
-    Raises ValueError for rounding that is no share in [0, 1).
-    """
-    if not 0 <= rounding < 1:
-        raise ValueError(f"rounding must be a share of the largest payoff, in [0, 1); got {rounding}")
+    """Every single-player deviation of a payoff table [N, k_1, ..., k_N] and its gain; `normalize` as in alpha-rank."""
+    check_rounding(rounding)
     graph, player = deviations(table.shape[1:])
     own = table.reshape(len(table), -1)
     with np.errstate(over="ignore"):  # refused below
@@ -163,6 +159,12 @@ def responses(table: np.ndarray, normalize: bool = False, rounding: float = ROUN
         unit = np.where(largest > slack, largest, 1.0)
         gain, slack = gain / unit[player], slack / unit
     return Responses(graph, gain, slack[player])
+
+
+def check_rounding(rounding: float) -> None:
+    """Raises ValueError for what is no share."""
+    if not 0 <= rounding < 1:
+        raise ValueError(f"rounding must be a share of the largest payoff, in [0, 1); got {rounding}")
 
 
 def perturbed(moves: Responses, eps: float, tie: float) -> np.ndarray:
