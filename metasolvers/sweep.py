@@ -142,7 +142,7 @@ def _doubling(gain: np.ndarray, population_size: int) -> np.ndarray:
 def _ascending(alphas: ArrayLike) -> np.ndarray:
     tried = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
     if tried.ndim != 1 or tried.size == 0 or not (np.diff(tried) > 0).all():
-        raise ValueError(f"alphas must be one ascending row of intensities; got {alphas}: sort them, each once")
+        raise ValueError(f"alphas must be one ascending row of intensities; got {tried}: sort them, each once")
     return tried
 
 
