@@ -35,6 +35,15 @@ from metasolvers.metagame import (
 )
 from metasolvers.no_regret import SMALL_GAP, fictitious_play, hedge, regret_matching, regret_matching_plus
 from metasolvers.replicator_dynamics import projected_replicator, replicator
+from metasolvers.response_graph import (
+    alpha_limit,
+    limit_stationarity,
+    response_graph,
+    response_stationarity,
+    sink_components,
+    sink_distributions,
+)
+from metasolvers.single_population import alpha_rank_single
 from metasolvers.zero_sum import zero_sum_nash
 
 INVARIANT = frozenset({Law.PERMUTES, Law.RENAMES, Law.SHIFTS, Law.SCALES})
@@ -45,6 +54,16 @@ STATIONARY = Certificate("stationarity", stationarity, 1e-10)
 
 META_SOLVERS: dict[str, Entry] = {
     "alpha_rank": Entry(alpha_rank, INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED}, STATIONARY),
+    "alpha_limit": Entry(
+        alpha_limit,
+        INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED},
+        Certificate("limit_stationarity", limit_stationarity, 1e-10),
+    ),
+    "response_graph": Entry(
+        response_graph,
+        INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED},
+        Certificate("response_stationarity", response_stationarity, 1e-10),
+    ),
     "zero_sum_nash": Entry(
         zero_sum_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="zero_sum"
     ),
@@ -77,7 +96,9 @@ __all__ = [
     "Law",
     "MetaSolver",
     "NotConverged",
+    "alpha_limit",
     "alpha_rank",
+    "alpha_rank_single",
     "cce_gap",
     "check_payoffs",
     "check_sigma",
@@ -103,6 +124,9 @@ __all__ = [
     "regret_matching",
     "regret_matching_plus",
     "replicator",
+    "response_graph",
+    "sink_components",
+    "sink_distributions",
     "softmax",
     "stationarity",
     "transition_matrix",
