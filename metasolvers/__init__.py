@@ -16,6 +16,7 @@ from metasolvers.alpharank import (
     stationarity,
     transition_matrix,
 )
+from metasolvers.bimatrix import pure_equilibria, support_enumeration, vertex_enumeration
 from metasolvers.contract import NASH, Certificate, Entry, Law, MetaSolver, NotConverged
 from metasolvers.metagame import (
     cce_gap,
@@ -79,8 +80,11 @@ __all__ = [
     "nash_conv",
     "payoff_spread",
     "product",
+    "pure_equilibria",
     "stationarity",
+    "support_enumeration",
     "transition_matrix",
     "uniform",
+    "vertex_enumeration",
     "zero_sum_nash",
 ]
