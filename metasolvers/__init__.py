@@ -31,6 +31,7 @@ from metasolvers.metagame import (
     payoff_spread,
     product,
 )
+from metasolvers.mixed_integer import mixed_integer_nash
 from metasolvers.uniform import uniform
 from metasolvers.zero_sum import zero_sum_nash
 
@@ -44,6 +45,9 @@ META_SOLVERS: dict[str, Entry] = {
     "alpha_rank": Entry(alpha_rank, INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED}, STATIONARY),
     "zero_sum_nash": Entry(
         zero_sum_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="zero_sum"
+    ),
+    "mixed_integer_nash": Entry(
+        mixed_integer_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="two_player"
     ),
     "uniform": Entry(uniform, INVARIANT | {Law.COPIES_ALIKE}),
 }
@@ -77,6 +81,7 @@ __all__ = [
     "log_fixation_probability",
     "marginal",
     "meta_solver",
+    "mixed_integer_nash",
     "nash_conv",
     "payoff_spread",
     "product",
