@@ -32,6 +32,7 @@ from metasolvers.metagame import (
     product,
 )
 from metasolvers.mixed_integer import mixed_integer_nash
+from metasolvers.quantal import logit_nash, logit_path, quantal_response
 from metasolvers.uniform import uniform
 from metasolvers.zero_sum import zero_sum_nash
 
@@ -49,6 +50,7 @@ META_SOLVERS: dict[str, Entry] = {
     "mixed_integer_nash": Entry(
         mixed_integer_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="two_player"
     ),
+    "logit_nash": Entry(logit_nash, INVARIANT | {Law.COPIES_ALIKE, Law.UNDOMINATED, Law.CERTIFIED}, NASH),
     "uniform": Entry(uniform, INVARIANT | {Law.COPIES_ALIKE}),
 }
 """By name: what solves, the laws it obeys, and the certificate it offers."""
@@ -79,6 +81,8 @@ __all__ = [
     "fixation_probability",
     "is_product",
     "log_fixation_probability",
+    "logit_nash",
+    "logit_path",
     "marginal",
     "meta_solver",
     "mixed_integer_nash",
@@ -86,6 +90,7 @@ __all__ = [
     "payoff_spread",
     "product",
     "pure_equilibria",
+    "quantal_response",
     "stationarity",
     "support_enumeration",
     "transition_matrix",
