@@ -9,6 +9,7 @@ from open_spiel.python.egt import alpharank as peer
 from open_spiel.python.egt.examples.alpharank_example import get_kuhn_poker_data
 
 from metasolvers import (
+    NotConverged,
     alpha_rank,
     fixation_edges,
     fixation_probability,
@@ -193,7 +194,8 @@ def test_cycles_find_what_elimination_finds(payoffs, alpha):
     graph = markov.Graph(source, target, np.searchsorted(source, np.arange(size + 1)))
     jumps = log_rates - markov.log_sums(log_rates, graph.starts)[source]
     expected = markov._eliminate(graph, jumps)
-    found = markov._measure(graph, jumps)
+    found, step = markov._measure(graph, jumps)
+    assert step == 0
     expected, found = expected - expected.max(), found - found.max()
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-10)
 
@@ -287,8 +289,8 @@ def test_an_unsettled_chain_is_never_returned(monkeypatch):
     """Without enough cycles: elimination while that is possible, an error where it is not."""
     payoffs = potential((4, 4, 4))
     expected = alpha_rank(payoffs, 100, normalize=False)
-    monkeypatch.setattr(markov, "_settle", lambda graph, jumps, measure, cycles, accuracy: (measure, False))
+    monkeypatch.setattr(markov, "_settle", lambda graph, jumps, measure, cycles, accuracy: (measure, 1.0))
     np.testing.assert_allclose(alpha_rank(payoffs, 100, normalize=False), expected, atol=1e-12)
     monkeypatch.setattr(markov, "LAST_RESORT", 0)
-    with pytest.raises(RuntimeError, match="did not settle"):
+    with pytest.raises(NotConverged, match="did not settle"):
         alpha_rank(payoffs, 100, normalize=False)
