@@ -22,9 +22,10 @@ LAST_RESORT = 2048
 """Largest chain worth eliminating (in minutes) should the cycles not settle."""
 SWEEPS = 5
 """Times three jumps before and after each coarse correction."""
-STEEPEST, FAINTEST = 30.0, -700.0
-"""Most nats a state's measure may grow in one step, 3 * SWEEPS of which must not overflow, and the least that a jump
-adds to it: nothing, but no subnormal number, which processors are slow with."""
+STEEPEST = 30.0
+"""Most nats a state's measure may grow in one step: 3 * SWEEPS of them must not overflow."""
+FAINTEST = -700.0
+"""Nats below which a number is nothing to its sum; near there processors slow down, as numbers become subnormal."""
 GENTLE = 50.0
 """A chain whose rarest jump is within this many nats is solved from scratch in a few cycles."""
 ACCURACY = 1e-12
@@ -92,7 +93,7 @@ def imbalance(graph: Graph, log_rates: np.ndarray, mass: np.ndarray) -> float:
     """
     gain = np.zeros(graph.size)
     for states, edges in _blocks(graph.starts):
-        flows = np.exp(log_rates[edges])
+        flows = np.exp(np.maximum(log_rates[edges], FAINTEST))
         flows *= mass[graph.source[edges]]
         np.add.at(gain, graph.target[edges], flows)
         gain[states] -= np.add.reduceat(flows, graph.starts[states] - edges.start)
@@ -105,7 +106,8 @@ def log_sums(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     for segments, inside in _blocks(starts):
         block, first = values[inside], starts[segments] - inside.start
         largest = np.maximum.reduceat(block, first)
-        shares = np.exp(block - np.repeat(largest, np.diff(first, append=len(block))))
+        shares = np.maximum(block - np.repeat(largest, np.diff(first, append=len(block))), FAINTEST)
+        np.exp(shares, out=shares)
         sums[segments] = largest + np.log(np.add.reduceat(shares, first))
     return sums
 
@@ -239,8 +241,8 @@ def _settle(
             step = change
         measure = measure + step
         measure -= measure.max()
-        shrinking = largest / before if before <= NEARBY else 1.0
-        ahead, before = max(largest, np.abs(step).max()) * min(1.0, 2 * shrinking), largest
+        rest = min(1.0, largest / (before - largest)) if largest < before <= NEARBY else 1.0
+        ahead, before = rest * max(largest, np.abs(step).max()), largest
         if ahead <= accuracy or largest <= ROUNDING * max(1.0, -measure.min()):
             return measure, 0.0
     return measure, float(ahead)
