@@ -17,7 +17,9 @@ from metasolvers.alpharank import (
     stationarity,
     transition_matrix,
 )
-from metasolvers.contract import NASH, Entry, Law, MetaSolver, NotConverged
+from metasolvers.contract import NASH, Certificate, Entry, Law, MetaSolver, NotConverged
+from metasolvers.elimination import iterated_elimination
+from metasolvers.heuristics import latest, rectified_nash, softmax, uniform
 from metasolvers.metagame import (
     cce_gap,
     check_payoffs,
@@ -25,13 +27,24 @@ from metasolvers.metagame import (
     deviation_gains,
     expected_payoffs,
     exploitability,
+    independent,
     is_product,
     marginal,
     nash_conv,
     payoff_spread,
     product,
 )
-from metasolvers.uniform import uniform
+from metasolvers.no_regret import SMALL_GAP, fictitious_play, hedge, regret_matching, regret_matching_plus
+from metasolvers.replicator_dynamics import projected_replicator, replicator
+from metasolvers.response_graph import (
+    alpha_limit,
+    limit_stationarity,
+    response_graph,
+    response_stationarity,
+    sink_components,
+    sink_distributions,
+)
+from metasolvers.single_population import alpha_rank_single
 from metasolvers.zero_sum import zero_sum_nash
 
 INVARIANT = frozenset({Law.PERMUTES, Law.RENAMES, Law.SHIFTS, Law.SCALES})
@@ -41,9 +54,29 @@ VERTEX = frozenset({Law.PERMUTES_WHERE_UNIQUE, Law.RENAMES, Law.SHIFTS, Law.SCAL
 
 META_SOLVERS: dict[str, Entry] = {
     "alpha_rank": Entry(alpha_rank, INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED}, STATIONARY),
+    "alpha_limit": Entry(
+        alpha_limit,
+        INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED},
+        Certificate("limit_stationarity", limit_stationarity, 1e-10),
+    ),
+    "response_graph": Entry(
+        response_graph,
+        INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED},
+        Certificate("response_stationarity", response_stationarity, 1e-10),
+    ),
     "zero_sum_nash": Entry(
         zero_sum_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="zero_sum"
     ),
+    "regret_matching": Entry(regret_matching, VERTEX | {Law.COPIES_ALIKE, Law.CERTIFIED}, SMALL_GAP),
+    "regret_matching_plus": Entry(regret_matching_plus, VERTEX | {Law.COPIES_ALIKE, Law.CERTIFIED}, SMALL_GAP),
+    "hedge": Entry(hedge, VERTEX | {Law.COPIES_ALIKE, Law.CERTIFIED}, SMALL_GAP),
+    "fictitious_play": Entry(fictitious_play, INVARIANT | {Law.COPIES_ALIKE}, SMALL_GAP),
+    "replicator": Entry(replicator, VERTEX | {Law.COPIES_ALIKE}, NASH),
+    "projected_replicator": Entry(projected_replicator, VERTEX | {Law.COPIES_ALIKE}, NASH),
+    "iterated_elimination": Entry(iterated_elimination, INVARIANT | {Law.COPIES_ALIKE, Law.UNDOMINATED}),
+    "rectified_nash": Entry(rectified_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED}, takes="zero_sum"),
+    "softmax": Entry(softmax, INVARIANT | {Law.COPIES_ALIKE}),
+    "latest": Entry(latest, frozenset({Law.RENAMES, Law.SHIFTS, Law.SCALES})),
     "uniform": Entry(uniform, INVARIANT | {Law.COPIES_ALIKE}),
 }
 """By name: what solves, the laws it obeys, and the certificate it offers."""
@@ -63,22 +96,38 @@ __all__ = [
     "Law",
     "MetaSolver",
     "NotConverged",
+    "alpha_limit",
     "alpha_rank",
+    "alpha_rank_single",
     "cce_gap",
     "check_payoffs",
     "check_sigma",
     "deviation_gains",
     "expected_payoffs",
     "exploitability",
+    "fictitious_play",
     "fixation_edges",
     "fixation_probability",
+    "hedge",
+    "independent",
     "is_product",
+    "iterated_elimination",
+    "latest",
     "log_fixation_probability",
     "marginal",
     "meta_solver",
     "nash_conv",
     "payoff_spread",
     "product",
+    "projected_replicator",
+    "rectified_nash",
+    "regret_matching",
+    "regret_matching_plus",
+    "replicator",
+    "response_graph",
+    "sink_components",
+    "sink_distributions",
+    "softmax",
     "stationarity",
     "transition_matrix",
     "uniform",
