@@ -9,6 +9,7 @@ array([[0.25, 0.25],
 from difflib import get_close_matches
 
 from metasolvers.alpharank import (
+    STATIONARY,
     alpha_rank,
     fixation_edges,
     fixation_probability,
@@ -53,7 +54,6 @@ INVARIANT = frozenset({Law.PERMUTES, Law.RENAMES, Law.SHIFTS, Law.SCALES})
 """Indifferent to how a game is written down."""
 VERTEX = frozenset({Law.PERMUTES_WHERE_UNIQUE, Law.RENAMES, Law.SHIFTS, Law.SCALES})
 """The same, but which of several answers is picked depends on the order of the policies."""
-STATIONARY = Certificate("stationarity", stationarity, 1e-10)
 
 META_SOLVERS: dict[str, Entry] = {
     "alpha_rank": Entry(alpha_rank, INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED}, STATIONARY),
