@@ -24,7 +24,7 @@ def alpha_rank(
     alpha >= 0 is the intensity of selection. With `normalize` it is per largest gain each player can make by changing
     policy alone, so that the units of payoffs, and what others hand a player, do not matter; without, per payoff unit,
     as published. By default profiles are told apart that differ by about half a percent of that largest gain.
-    Every entry is accurate relative to itself, down to 1e-308, however large the game: about 45 bytes for each of the
+    Every entry is accurate relative to itself, down to 1e-308, however large the game: about 50 bytes for each of the
     K * sum(k_i - 1) deviations from K profiles. Raises ValueError for malformed payoffs, alpha < 0 or
     population_size < 2, and NotConverged rather than return what has not settled.
 

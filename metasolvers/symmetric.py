@@ -169,7 +169,7 @@ def exchangeable_groups(payoffs: ArrayLike) -> Groups:
 def symmetric_table(payoffs: ArrayLike) -> np.ndarray:
     """The sorted table [N, M] of a game all whose seats are exchangeable, from its payoffs [N, k, ..., k] or itself.
 
-    Raises ValueError for malformed payoffs, and for games that are not symmetric, with two entries that should be equal.
+    Raises ValueError for malformed payoffs, and for games that are not symmetric, with two entries that differ.
     """
     try:
         axes = np.ndim(payoffs)
