@@ -17,6 +17,8 @@ from metasolvers.alpharank import (
     transition_matrix,
 )
 from metasolvers.contract import NASH, Certificate, Entry, Law, MetaSolver, NotConverged
+from metasolvers.elimination import iterated_elimination
+from metasolvers.heuristics import latest, rectified_nash, softmax, uniform
 from metasolvers.metagame import (
     cce_gap,
     check_payoffs,
@@ -24,12 +26,15 @@ from metasolvers.metagame import (
     deviation_gains,
     expected_payoffs,
     exploitability,
+    independent,
     is_product,
     marginal,
     nash_conv,
     payoff_spread,
     product,
 )
+from metasolvers.no_regret import SMALL_GAP, fictitious_play, hedge, regret_matching, regret_matching_plus
+from metasolvers.replicator_dynamics import projected_replicator, replicator
 from metasolvers.response_graph import (
     alpha_limit,
     limit_stationarity,
@@ -39,7 +44,6 @@ from metasolvers.response_graph import (
     sink_distributions,
 )
 from metasolvers.single_population import alpha_rank_single
-from metasolvers.uniform import uniform
 from metasolvers.zero_sum import zero_sum_nash
 
 INVARIANT = frozenset({Law.PERMUTES, Law.RENAMES, Law.SHIFTS, Law.SCALES})
@@ -63,6 +67,16 @@ META_SOLVERS: dict[str, Entry] = {
     "zero_sum_nash": Entry(
         zero_sum_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="zero_sum"
     ),
+    "regret_matching": Entry(regret_matching, VERTEX | {Law.COPIES_ALIKE, Law.CERTIFIED}, SMALL_GAP),
+    "regret_matching_plus": Entry(regret_matching_plus, VERTEX | {Law.COPIES_ALIKE, Law.CERTIFIED}, SMALL_GAP),
+    "hedge": Entry(hedge, VERTEX | {Law.COPIES_ALIKE, Law.CERTIFIED}, SMALL_GAP),
+    "fictitious_play": Entry(fictitious_play, INVARIANT | {Law.COPIES_ALIKE}, SMALL_GAP),
+    "replicator": Entry(replicator, VERTEX | {Law.COPIES_ALIKE}, NASH),
+    "projected_replicator": Entry(projected_replicator, VERTEX | {Law.COPIES_ALIKE}, NASH),
+    "iterated_elimination": Entry(iterated_elimination, INVARIANT | {Law.COPIES_ALIKE, Law.UNDOMINATED}),
+    "rectified_nash": Entry(rectified_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED}, takes="zero_sum"),
+    "softmax": Entry(softmax, INVARIANT | {Law.COPIES_ALIKE}),
+    "latest": Entry(latest, frozenset({Law.RENAMES, Law.SHIFTS, Law.SCALES})),
     "uniform": Entry(uniform, INVARIANT | {Law.COPIES_ALIKE}),
 }
 """By name: what solves, the laws it obeys, and the certificate it offers."""
@@ -91,18 +105,29 @@ __all__ = [
     "deviation_gains",
     "expected_payoffs",
     "exploitability",
+    "fictitious_play",
     "fixation_edges",
     "fixation_probability",
+    "hedge",
+    "independent",
     "is_product",
+    "iterated_elimination",
+    "latest",
     "log_fixation_probability",
     "marginal",
     "meta_solver",
     "nash_conv",
     "payoff_spread",
     "product",
+    "projected_replicator",
+    "rectified_nash",
+    "regret_matching",
+    "regret_matching_plus",
+    "replicator",
     "response_graph",
     "sink_components",
     "sink_distributions",
+    "softmax",
     "stationarity",
     "transition_matrix",
     "uniform",

@@ -79,6 +79,15 @@ def product(marginals: Sequence[ArrayLike]) -> np.ndarray:
     return reduce(np.multiply.outer, factors)
 
 
+def independent(sigma: ArrayLike) -> np.ndarray:
+    """The product [k_1, ..., k_N] of a joint sigma's marginals: the same policies, chosen independently.
+
+    Of a coarse correlated equilibrium of a two-player zero-sum game it is a Nash equilibrium.
+    """
+    joint = check_sigma(sigma)
+    return product([marginal(joint, player) for player in range(joint.ndim)])
+
+
 def is_product(sigma: ArrayLike) -> bool:
     """Whether a joint sigma is the product of its marginals: the players choose independently.
 
@@ -90,7 +99,7 @@ def is_product(sigma: ArrayLike) -> bool:
 
 def _from_product(joint: np.ndarray) -> float:
     """L1 distance of a joint distribution from the product of its marginals."""
-    return float(np.abs(joint - product([marginal(joint, player) for player in range(joint.ndim)])).sum())
+    return float(np.abs(joint - independent(joint)).sum())
 
 
 def expected_payoffs(payoffs: ArrayLike, sigma: ArrayLike) -> np.ndarray:
@@ -162,6 +171,20 @@ def payoff_spread(payoffs: ArrayLike) -> float:
     spreads = table.max(axis=1) - table.min(axis=1)
     real = spreads > 4 * np.finfo(float).eps * np.abs(table).max(axis=1)
     return float(np.where(real, spreads, 0.0).max())
+
+
+def in_units_of_spread(payoffs: ArrayLike) -> np.ndarray:
+    """Every player's payoffs moved and scaled into [-1/2, 1/2]; zeros where they differ by rounding alone.
+
+    Neither changes what a player prefers, so that tolerances, rates and temperatures can be without units.
+    """
+    table = check_payoffs(payoffs)
+    axes = tuple(range(1, table.ndim))
+    low, high = table.min(axis=axes, keepdims=True), table.max(axis=axes, keepdims=True)
+    half = high / 2 - low / 2  # the spread itself may be beyond float64
+    real = half > 2 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
+    centred = np.where(real, table - (low / 2 + high / 2), 0.0)
+    return centred / np.where(real, half, 1.0) / 2
 
 
 def real_array(values: ArrayLike, name: str, wanted: str) -> np.ndarray:

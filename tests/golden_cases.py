@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 CASES = json.loads((Path(__file__).parent / "data" / "golden.json").read_text())["cases"]
+SELECTED: set[str] = set()
+"""The cases that tests have asked for."""
 
 
 def select(*topics, **fields):
@@ -18,6 +20,7 @@ def select(*topics, **fields):
         if case["topic"] in topics and all(case.get(name) == value for name, value in fields.items())
     ]
     assert chosen, f"no golden case of {topics} {fields}"
+    SELECTED.update(case.id for case in chosen)
     return chosen
 
 

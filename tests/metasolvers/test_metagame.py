@@ -10,11 +10,13 @@ from metasolvers import (
     deviation_gains,
     expected_payoffs,
     exploitability,
+    independent,
     is_product,
     marginal,
     nash_conv,
     product,
 )
+from metasolvers.metagame import in_units_of_spread
 from tests.golden_cases import numbers, select
 
 PENNIES = np.array([[[1, -1], [-1, 1]], [[-1, 1], [1, -1.0]]])
@@ -87,6 +89,20 @@ def test_marginals_of_a_product_come_back():
 def test_products_are_told_from_correlated_distributions():
     assert is_product(product([[0.25, 0.75], [1.0], [0.5, 0.5]]))
     assert not is_product([[0.5, 0], [0, 0.5]])
+
+
+def test_independent_players_keep_their_marginals():
+    sigma = np.random.default_rng(0).dirichlet(np.ones(12)).reshape(2, 3, 2)
+    assert is_product(independent(sigma))
+    for player in range(3):
+        np.testing.assert_allclose(marginal(independent(sigma), player), marginal(sigma, player))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1e-310), (-1e6, -1e6 + 1), (-1.5e308, 1.5e308)])
+def test_units_of_spread_reach_from_minus_to_plus_a_half(low, high):
+    """And what differs by rounding alone is all the same."""
+    payoffs = np.array([[[low, high]], [[0.1 + 0.2, 0.3]]])
+    np.testing.assert_allclose(in_units_of_spread(payoffs), [[[-0.5, 0.5]], [[0, 0]]])
 
 
 def test_expected_payoffs_of_a_sure_profile():
