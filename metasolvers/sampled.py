@@ -16,6 +16,10 @@ from metasolvers.metagame import check_payoffs
 from metasolvers.response_graph import Profile, deviations, profiles
 
 
+MARGIN = 1e-6
+"""Mass by which bounds are widened: more than the search for them has been seen to miss."""
+
+
 class Interval(NamedTuple):
     """Bounds of every entry."""
 
@@ -87,7 +91,8 @@ def alpha_rank_interval(
     found = np.stack(
         [rank(np.zeros(table.shape)), *drawn, *(rank(sign * place) for place in towards for sign in (1, -1))]
     )
-    return Interval(found.min(axis=0), found.max(axis=0))
+    margin = MARGIN if error.any() else 0.0
+    return Interval(np.maximum(found.min(axis=0) - margin, 0), np.minimum(found.max(axis=0) + margin, 1))
 
 
 def next_profile(mean: ArrayLike, radius: ArrayLike, episodes: ArrayLike, indifference: float = 0.0) -> Profile | None:
