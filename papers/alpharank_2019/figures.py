@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -32,8 +32,8 @@ class Panel(NamedTuple):
 
 
 @styled
-def draw(game: Game, results: list[Result], path: Path) -> None:
-    """Write a picture of a game, its graph and sweep at the parameters of the first shares published."""
+def picture(game: Game, results: list[Result]) -> Figure:
+    """A game, its graph and sweep at the parameters of the first shares published, in a row."""
     shares = [result for result in results if result["quantity"] == "share"]
     panels = [*_matrices(game), *_graph(game, shares), _sweep(game, shares[0])]
     figure = Figure(figsize=(sum(panel.width for panel in panels), HEIGHT), dpi=DPI)
@@ -42,11 +42,16 @@ def draw(game: Game, results: list[Result], path: Path) -> None:
     for panel, axis in zip(panels, axes, strict=True):
         panel.draw(axis=axis)
         axis.set_title(panel.title, fontsize=9)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    return figure
+
+
+@styled
+def write(figure: Figure, path: Path) -> None:
+    """A PNG of 256 colours, a third of the bytes. The method keeps rare colours, as those of thin lines."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     drawn = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    # 256 colours take a third of the bytes. This method keeps rare colours, as those of thin lines.
+    path.parent.mkdir(parents=True, exist_ok=True)
     fewer = drawn.quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
     fewer.save(path, optimize=True)
 
@@ -72,11 +77,11 @@ def _graph(game: Game, results: list[Result]) -> list[Panel]:
     """The response graph. There is none under global selection, where it matters how many the mutants are."""
     for result in results:
         if result.get("selection") != "global":
-            one = one_population(result)
-            names, graph = (game.policies[0], policy_graph) if one else (game.policies, profile_graph)
+            graph = partial(profile_graph, game.payoffs, names=game.policies, **selection(result))
+            if one_population(result):
+                graph = partial(policy_graph, game.payoffs, names=game.policies[0], **selection(result))
             title = f"response graph, {_model(result)}, alpha {result['alpha']:g}, m {result['population_size']}"
-            width = 3.8 + 0.12 * max(map(len, game.states(result)))
-            return [Panel(title, width, partial(graph, game.payoffs, names=names, **selection(result)))]
+            return [Panel(title, 3.8 + 0.12 * max(map(len, game.states(result))), graph)]
     return []
 
 
@@ -86,7 +91,7 @@ def _sweep(game: Game, result: Result) -> Panel:
     one = one_population(result)
     swept = (sweep_single if one else sweep)(game.payoffs, ALPHAS, **parameters)
     settled = swept.settled if swept.settled != ALPHAS[0] else None
-    names = game.policies[0] if one else game.policies
+    names: Any = game.policies[0] if one else game.policies
     line = partial(mass_against_alpha, swept.alphas, swept.pi, names=names, settled=settled)
     return Panel(f"shares as selection grows, {_model(result)}, m {result['population_size']}", 4.6, line)
 

@@ -13,7 +13,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from papers.alpharank_2019.figures import draw
+from games.spelling import unknown
+from papers.alpharank_2019.figures import picture, write
 from papers.alpharank_2019.quantities import QUANTITIES, Game
 
 HERE = Path(__file__).parent
@@ -62,19 +63,21 @@ def main(published: Path = HERE / "published.toml", folder: Path = HERE, figures
     folder.mkdir(parents=True, exist_ok=True)
     if figures:
         for game, entry in zip(games, document["game"], strict=True):
-            draw(game, entry["result"], folder / "figures" / f"{game.name}.png")
+            write(picture(game, entry["result"]), folder / "figures" / f"{game.name}.png")
     _write(folder, document, games, found)
     return _show(games, found)
 
 
 def rows(game: Game, results: Iterable[dict[str, Any]]) -> list[Row]:
-    """Every published number of a game beside ours. Raises ValueError for quantities and profiles there are not."""
+    """Every published number of a game beside ours. Raises ValueError for quantities or profiles there are not."""
     compared = []
     for result in results:
+        if result["quantity"] not in QUANTITIES:
+            raise unknown("quantity", result["quantity"], QUANTITIES)
         ours = QUANTITIES[result["quantity"]](game, result)
         for of, value in result["expected"].items():
             if of not in ours:
-                raise ValueError(f"{game.name} has no {result['quantity']} of {of!r}: take one of {', '.join(ours)}")
+                raise unknown(f"{result['quantity']} of {game.name}", of, ours)
             compared.append(
                 Row(_name(result), of, value, ours[of], result["tolerance"], result["kind"], result["source"])
             )
