@@ -2,6 +2,9 @@
 
 They are made to be printed: one column of text wide (7 inches), colours that the colour-blind and a grey printer keep
 apart, standard errors or intervals of 95 % wherever a number was estimated with its error.
+
+The pictures of tables can be had from here too: functions of arrays that draw on a matplotlib Axes, their own or the
+caller's, and return it. In a notebook, show `picture.figure`.
 """
 
 import io
@@ -14,9 +17,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from analysis.embeddings import population_plane
 from analysis.files import write_whole
-from analysis.graph import response_graph
+from analysis.graph import policy_graph, profile_graph, response_graph
 from analysis.load import Run, load_run
+from analysis.matrices import payoff_matrix
 from analysis.numbers import INTERVAL
 from analysis.panels import (
     BLUE,
@@ -32,7 +37,25 @@ from analysis.panels import (
     write_cell,
     write_estimates,
 )
+from analysis.sweeps import mass_against_alpha
 from analysis.tables import learning_curves, meta_strategies
+
+__all__ = [
+    "FIGURES",
+    "caption",
+    "convergence",
+    "draw",
+    "learning",
+    "mass_against_alpha",
+    "meta_strategy",
+    "payoff_matrices",
+    "payoff_matrix",
+    "picture",
+    "policy_graph",
+    "population_plane",
+    "profile_graph",
+    "response_graph",
+]
 
 DOTS_PER_INCH = 300
 FEW = 6
@@ -167,7 +190,7 @@ MARGINALS = (
 )
 DEVIATIONS = (
     "The joint profiles that alpha-rank plays most, and the deviations between them that selection favours, from the "
-    "last table of payoffs."
+    "last table of payoffs. Colours are the sink components, which no deviation leads out of unless it loses."
 )
 TRAINING = (
     "Return per episode of each best response in training: means over the learner's lanes of their last whole episode, "

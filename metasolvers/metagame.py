@@ -19,7 +19,7 @@ def check_payoffs(payoffs: ArrayLike) -> np.ndarray:
 
     Raises ValueError for ragged, non-numeric, complex, empty or non-finite payoffs and for a wrong number of axes.
     """
-    table = _real_array(payoffs, "payoffs", "one array [N, k_1, ..., k_N]")
+    table = real_array(payoffs, "payoffs", "one array [N, k_1, ..., k_N]")
     players = table.shape[0] if table.ndim else 0
     if table.ndim < 2 or table.ndim != players + 1:
         raise ValueError(
@@ -36,7 +36,7 @@ def check_sigma(sigma: ArrayLike, payoffs: np.ndarray | None = None) -> np.ndarr
 
     Raises ValueError for what is no distribution, or one of another shape.
     """
-    joint = _real_array(sigma, "sigma", "one joint distribution [k_1, ..., k_N]")
+    joint = real_array(sigma, "sigma", "one joint distribution [k_1, ..., k_N]")
     if payoffs is not None and joint.shape != payoffs.shape[1:]:
         raise ValueError(
             f"sigma must be a joint distribution of shape {payoffs.shape[1:]}, like one player's payoffs; "
@@ -187,7 +187,7 @@ def in_units_of_spread(payoffs: ArrayLike) -> np.ndarray:
     return centred / np.where(real, half, 1.0) / 2
 
 
-def _real_array(values: ArrayLike, name: str, wanted: str) -> np.ndarray:
+def real_array(values: ArrayLike, name: str, wanted: str) -> np.ndarray:
     """Any real, finite array-like as float64; the one place where foreign numbers come in."""
     try:
         array = np.asarray(values)

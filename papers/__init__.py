@@ -1,0 +1,1 @@
+"""Published results and the commands that reproduce them, one folder a paper."""

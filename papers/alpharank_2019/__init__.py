@@ -1,0 +1,1 @@
+"""Alpha-rank: Omidshafiei et al. 2019 and Rowland et al. 2019."""
