@@ -31,12 +31,14 @@ from metasolvers.metagame import (
     product,
 )
 from metasolvers.uniform import uniform
-from metasolvers.zero_sum import zero_sum_nash
+from metasolvers.zero_sum import max_entropy_nash, zero_sum_nash
 
 INVARIANT = frozenset({Law.PERMUTES, Law.RENAMES, Law.SHIFTS, Law.SCALES})
 """Indifferent to how a game is written down."""
 VERTEX = frozenset({Law.PERMUTES_WHERE_UNIQUE, Law.RENAMES, Law.SHIFTS, Law.SCALES})
 """The same, but which of several answers is picked depends on the order of the policies."""
+SELECTED = INVARIANT | {Law.COPIES_ALIKE, Law.UNDOMINATED, Law.CERTIFIED}
+"""One equilibrium is picked by what it is, not by how it is found."""
 STATIONARY = Certificate("stationarity", stationarity, 1e-10)
 
 META_SOLVERS: dict[str, Entry] = {
@@ -44,6 +46,7 @@ META_SOLVERS: dict[str, Entry] = {
     "zero_sum_nash": Entry(
         zero_sum_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="zero_sum"
     ),
+    "max_entropy_nash": Entry(max_entropy_nash, SELECTED | {Law.COPIES_SHARE}, NASH, takes="zero_sum"),
     "uniform": Entry(uniform, INVARIANT | {Law.COPIES_ALIKE}),
 }
 """By name: what solves, the laws it obeys, and the certificate it offers."""
@@ -75,6 +78,7 @@ __all__ = [
     "is_product",
     "log_fixation_probability",
     "marginal",
+    "max_entropy_nash",
     "meta_solver",
     "nash_conv",
     "payoff_spread",
