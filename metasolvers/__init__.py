@@ -48,12 +48,14 @@ from metasolvers.response_graph import (
     sink_distributions,
 )
 from metasolvers.single_population import alpha_rank_single
-from metasolvers.zero_sum import zero_sum_nash
+from metasolvers.zero_sum import max_entropy_nash, zero_sum_nash
 
 INVARIANT = frozenset({Law.PERMUTES, Law.RENAMES, Law.SHIFTS, Law.SCALES})
 """Indifferent to how a game is written down."""
 VERTEX = frozenset({Law.PERMUTES_WHERE_UNIQUE, Law.RENAMES, Law.SHIFTS, Law.SCALES})
 """The same, but which of several answers is picked depends on the order of the policies."""
+SELECTED = INVARIANT | {Law.COPIES_ALIKE, Law.UNDOMINATED, Law.CERTIFIED}
+"""One equilibrium is picked by what it is, not by how it is found."""
 
 META_SOLVERS: dict[str, Entry] = {
     "alpha_rank": Entry(alpha_rank, INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED}, STATIONARY),
@@ -84,6 +86,7 @@ META_SOLVERS: dict[str, Entry] = {
         mixed_integer_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="two_player"
     ),
     "logit_nash": Entry(logit_nash, INVARIANT | {Law.COPIES_ALIKE, Law.UNDOMINATED, Law.CERTIFIED}, NASH),
+    "max_entropy_nash": Entry(max_entropy_nash, SELECTED | {Law.COPIES_SHARE}, NASH, takes="zero_sum"),
     "uniform": Entry(uniform, INVARIANT | {Law.COPIES_ALIKE}),
 }
 """By name: what solves, the laws it obeys, and the certificate it offers."""
@@ -124,6 +127,7 @@ __all__ = [
     "logit_nash",
     "logit_path",
     "marginal",
+    "max_entropy_nash",
     "meta_solver",
     "mixed_integer_nash",
     "nash_conv",
