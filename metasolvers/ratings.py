@@ -40,7 +40,7 @@ def elo_update(
     """
     scored = np.asarray(score, float)
     if not ((scored >= 0) & (scored <= 1)).all():
-        raise ValueError(f"score must be in [0, 1]: 1 for a win, 0.5 for a draw, 0 for a loss; got {score}")
+        raise ValueError(f"score must be in [0, 1]: 1 for a win, 0.5 for a draw, 0 for a loss; got {score!r}")
     if not 0 < k < np.inf:
         raise ValueError(f"k must be a positive number of Elo points, such as 32; got {k}")
     gain = k * (scored - elo_expected_score(rating, opponent))
