@@ -98,7 +98,7 @@ def disc_components(matrix: ArrayLike) -> Discs:
     """The real Schur decomposition of an antisymmetric A [k, k]: planes in which agents play disc games.
 
     The first plane embeds agents so that the disc game played there is the best approximation of A of rank 2
-    [Balduzzi et al. 2018, section 4.2]. A plane is known up to a turn, and set so that the farthest agent lies on the
+    [Balduzzi et al. 2018]. A plane is known up to a turn, and set so that the farthest agent lies on the
     positive x axis. Raises ValueError for an A that is not antisymmetric.
 
     >>> sizes, points = disc_components([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])

@@ -216,8 +216,8 @@ def _anchor_weights(anchor: int | None, agents: int) -> np.ndarray:
 def _most_likely(won: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Strengths [k] in nats that maximise sum of won[i, j] log expit(s_i - s_j), and the information [k, k] there.
 
-    Newton's method with the step that never overshoots on logistic losses [Sun & Tran-Dinh 2019, Generalized
-    self-concordant functions, theorem 2].
+    Newton's method with the step that never overshoots on logistic losses [Sun & Tran-Dinh 2019,
+    Generalized self-concordant functions, Math. Program. 178:145].
     """
     strengths = np.zeros(len(won))
     for _ in range(STEPS):

@@ -23,7 +23,7 @@ Family = Callable[..., np.ndarray]
 
 
 def disc_game(k: int, seed: int = 0) -> np.ndarray:
-    """Points drawn evenly in the unit disc; v beats w by v^T [[0, 1], [-1, 0]] w [Balduzzi et al. 2019, example 2].
+    """Points drawn evenly in the unit disc; v beats w by v^T [[0, 1], [-1, 0]] w [Balduzzi et al. 2019].
 
     Cyclic around the centre, of rank 2; payoffs in [-1, 1].
     """
