@@ -63,7 +63,7 @@ def hodge(matrix: ArrayLike, weights: ArrayLike | None = None) -> Hodge:
     """Decompose an antisymmetric A [k, k] by weighted least squares on the graph of compared pairs.
 
     weights [k, k], symmetric: how much each pair counts, such as its number of games; pairs of weight 0 were not
-    compared, and their entries of A are not looked at (write 0 there). By default all pairs count alike.
+    compared, and their entries of A count for nothing (write 0 there). By default all pairs count alike.
     Raises ValueError for an A that is not antisymmetric, for weights that are negative or not symmetric, and for agents
     never compared, not even through others.
 
