@@ -3,36 +3,64 @@
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
+from scipy.sparse import csr_array
 
+from metasolvers.contract import NASH, certified
 from metasolvers.metagame import check_payoffs, product
+from metasolvers.selection import IllConditioned, interior, max_entropy_conic, max_entropy_inside
 
 CANCEL_TOLERANCE = 1e-6
 """How far payoffs may be from summing to a constant, relative to their spread; float32 tables stay below it."""
+MARGIN = 1e-9
+"""Mass and payoffs closer than this, of payoffs in [-1, 1], are not told apart."""
 
 
 def zero_sum_nash(payoffs: ArrayLike) -> np.ndarray:
     """Nash equilibrium of a two-player zero-sum game by linear programming [von Neumann 1928].
 
     payoffs [2, m, n] -> sigma [m, n], the product of both players' maximin strategies. The players' payoffs may also
-    sum to a constant other than zero. Where there are several equilibria, it is a vertex of each side's optimal set.
+    sum to a constant other than zero. Where there are several equilibria, it is a vertex of each side's optimal set:
+    `max_entropy_nash` picks the same one in whatever order the policies are listed.
     Raises ValueError for more players or payoffs that do not cancel; use `alpha_rank` there.
 
     >>> zero_sum_nash([[[3, -1], [-1, 1]], [[-3, 1], [1, -1]]]).round(4)
     array([[0.1111, 0.2222],
            [0.2222, 0.4444]])
     """
-    table = check_payoffs(payoffs)
-    if len(table) != 2:
-        raise ValueError(f"zero_sum_nash needs two players; got {len(table)} (shape {table.shape}): use alpha_rank")
-    row = _centred_row_payoffs(table)
+    row = _centred_row_payoffs(payoffs, "zero_sum_nash")
     return product([_maximin(row), _maximin(-row.T)])
 
 
-def _centred_row_payoffs(table: np.ndarray) -> np.ndarray:
+def max_entropy_nash(payoffs: ArrayLike) -> np.ndarray:
+    """The equilibrium of a two-player zero-sum game in which both players mix the most [Balduzzi et al. 2018].
+
+    payoffs [2, m, n] -> sigma [m, n], the product of both players' maximin strategies of the largest entropy. There is
+    one: symmetric games get symmetric answers, and copies of a policy share alike. The players' payoffs may also sum to
+    a constant other than zero. Ties are exact, up to rounding: among payoffs that differ by less than about 1e-6 of
+    their spread, the answer is still an equilibrium, but maybe not the most mixed one.
+    Raises ValueError as `zero_sum_nash` does, and NotConverged where such near ties leave no equilibrium to be found.
+
+    >>> rock_twice = np.array([[0, 0, -1, 1], [0, 0, -1, 1], [1, 1, 0, -1], [-1, -1, 1, 0]])
+    >>> max_entropy_nash([rock_twice, -rock_twice]).sum(axis=1).round(4)
+    array([0.1667, 0.1667, 0.3333, 0.3333])
+    """
+    row = _centred_row_payoffs(payoffs, "max_entropy_nash")
+    first, second = _maximin(row), _maximin(-row.T)
+    if not _unique(row, first, second):
+        first, second = _most_mixed(row, (first @ row).min(), (row @ second).max())
+    sigma = product([first, second])
+    return certified("max_entropy_nash", payoffs, sigma, NASH, "its payoffs nearly tie: round them to what they tell")
+
+
+def _centred_row_payoffs(payoffs: ArrayLike, solver: str) -> np.ndarray:
     """Player 0's payoffs [m, n] moved and scaled into [-1, 1], which changes no strategy. [2, m, n] in.
 
-    The solver's tolerances are absolute, so payoffs of 1e-6 or 1e6 must be brought to its own scale.
+    Solvers' tolerances are absolute, so payoffs of 1e-6 or 1e6 must be brought to their own scale. Raises ValueError,
+    in the name of the solver, for games that are not of two players or not zero-sum.
     """
+    table = check_payoffs(payoffs)
+    if len(table) != 2:
+        raise ValueError(f"{solver} needs two players; got {len(table)} (shape {table.shape}): use alpha_rank")
     low, high = table.min(axis=(1, 2), keepdims=True), table.max(axis=(1, 2), keepdims=True)
     centred = table - (low / 2 + high / 2)
     scale = np.abs(centred).max()
@@ -47,7 +75,7 @@ def _centred_row_payoffs(table: np.ndarray) -> np.ndarray:
     if abs(total[worst]) > CANCEL_TOLERANCE:
         entry = tuple(int(index) for index in worst)
         raise ValueError(
-            f"zero_sum_nash needs payoffs that cancel (or sum to a constant); at profile {entry} the players get "
+            f"{solver} needs payoffs that cancel (or sum to a constant); at profile {entry} the players get "
             f"{table[0][worst]} and {table[1][worst]}: use alpha_rank for general-sum games"
         )
     return centred[0]
@@ -67,6 +95,7 @@ def _maximin(own: np.ndarray) -> np.ndarray:
         b_eq=[1.0],
         bounds=[(0, None)] * rows + [(None, None)],
         method="highs-ds",  # the simplex ends at a vertex, exact to rounding
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},  # ties of float32 tables
     )
     if not result.success:
         raise RuntimeError(
@@ -74,3 +103,57 @@ def _maximin(own: np.ndarray) -> np.ndarray:
         )
     strategy = np.maximum(result.x[:rows], 0)
     return strategy / strategy.sum()
+
+
+def _unique(row: np.ndarray, first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether these strategies [m], [n] are surely the only maximin ones of row [m, n].
+
+    They are where all others would earn less than the value, and the equations of those played are regular.
+    """
+    played, met = first > MARGIN, second > MARGIN
+    worse, better = row @ second < (row @ second).max() - MARGIN, first @ row > (first @ row).min() + MARGIN
+    if (played == worse).any() or (met == better).any() or played.sum() != met.sum():
+        return False
+    equations = np.pad(row[np.ix_(played, met)], (0, 1), constant_values=1.0)
+    equations[-1, -1] = 0
+    return bool(np.linalg.cond(equations) < 1 / MARGIN)
+
+
+def _most_mixed(row: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    """Both players' maximin strategies of the largest entropy; row [m, n] with a value between low and high."""
+    m, n = row.shape
+    try:
+        positive, loose = interior(_optimality(row))
+        first = max_entropy_inside(_beside(row, ~loose[:n]), positive[:m], loose[:n])
+        second = max_entropy_inside(_beside(-row.T, ~loose[n : n + m]), positive[m : m + n], loose[n : n + m])
+    except IllConditioned:
+        first = max_entropy_conic(csr_array(row.T - low))
+        second = max_entropy_conic(csr_array(high - row))
+    return first, second
+
+
+def _optimality(row: np.ndarray) -> csr_array:
+    """Rows on weights (x, y, v+, v-) >= 0 that hold where x and y are maximin strategies of row [m, n], of value v.
+
+    x @ row - v >= 0 for every column, v - row @ y >= 0 for every row, and sum(x) = sum(y).
+    """
+    m, n = row.shape
+    value = np.array([[1.0, -1.0]])
+    return csr_array(
+        np.block(
+            [
+                [row.T, np.zeros((n, n)), np.tile(-value, (n, 1))],
+                [np.zeros((m, m)), -row, np.tile(value, (m, 1))],
+                [np.ones((1, m)), -np.ones((1, n)), 0 * value],
+                [-np.ones((1, m)), np.ones((1, n)), 0 * value],
+            ]
+        )
+    )
+
+
+def _beside(own: np.ndarray, tight: np.ndarray) -> csr_array:
+    """Rows that the maximin strategies of own [m, n] fulfil, given which columns hold all of them to the value.
+
+    One of these, and there always is one, stands in for the value, which is known to rounding only.
+    """
+    return csr_array((own - own[:, [tight.argmax()]]).T)
