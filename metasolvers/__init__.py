@@ -18,11 +18,20 @@ from metasolvers.alpharank import (
     transition_matrix,
 )
 from metasolvers.bimatrix import pure_equilibria, support_enumeration, vertex_enumeration
-from metasolvers.contract import NASH, Certificate, Entry, Law, MetaSolver, NotConverged
+from metasolvers.contract import COARSE, CORRELATED, NASH, Certificate, Entry, Law, MetaSolver, NotConverged
+from metasolvers.correlated import (
+    max_entropy_cce,
+    max_entropy_ce,
+    max_gini_cce,
+    max_gini_ce,
+    max_welfare_cce,
+    max_welfare_ce,
+)
 from metasolvers.elimination import iterated_elimination
 from metasolvers.heuristics import latest, rectified_nash, softmax, uniform
 from metasolvers.metagame import (
     cce_gap,
+    ce_gap,
     check_payoffs,
     check_sigma,
     deviation_gains,
@@ -87,6 +96,12 @@ META_SOLVERS: dict[str, Entry] = {
     ),
     "logit_nash": Entry(logit_nash, INVARIANT | {Law.COPIES_ALIKE, Law.UNDOMINATED, Law.CERTIFIED}, NASH),
     "max_entropy_nash": Entry(max_entropy_nash, SELECTED | {Law.COPIES_SHARE}, NASH, takes="zero_sum"),
+    "max_welfare_ce": Entry(max_welfare_ce, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, CORRELATED),
+    "max_welfare_cce": Entry(max_welfare_cce, VERTEX | {Law.COPIES_SHARE, Law.CERTIFIED}, COARSE),
+    "max_gini_ce": Entry(max_gini_ce, SELECTED, CORRELATED, accuracy=1e-6),
+    "max_gini_cce": Entry(max_gini_cce, SELECTED - {Law.UNDOMINATED}, COARSE, accuracy=1e-6),
+    "max_entropy_ce": Entry(max_entropy_ce, SELECTED, CORRELATED),
+    "max_entropy_cce": Entry(max_entropy_cce, SELECTED - {Law.UNDOMINATED}, COARSE),
     "uniform": Entry(uniform, INVARIANT | {Law.COPIES_ALIKE}),
 }
 """By name: what solves, the laws it obeys, and the certificate it offers."""
@@ -110,6 +125,7 @@ __all__ = [
     "alpha_rank",
     "alpha_rank_single",
     "cce_gap",
+    "ce_gap",
     "check_payoffs",
     "check_sigma",
     "deviation_gains",
@@ -127,7 +143,13 @@ __all__ = [
     "logit_nash",
     "logit_path",
     "marginal",
+    "max_entropy_cce",
+    "max_entropy_ce",
     "max_entropy_nash",
+    "max_gini_cce",
+    "max_gini_ce",
+    "max_welfare_cce",
+    "max_welfare_ce",
     "meta_solver",
     "mixed_integer_nash",
     "nash_conv",

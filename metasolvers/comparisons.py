@@ -77,7 +77,7 @@ def wins_of_payoffs(payoffs: ArrayLike, games: ArrayLike = 1, win: float = 1.0, 
         )
     played = real_array(games, "games", "one number of games, or one for every profile [k, k]")
     if played.shape not in ((), first.shape) or played.min() < 0:
-        raise ValueError(f"games must be non-negative, one number or [k, k] = {first.shape}; got {games}")
+        raise ValueError(f"games must be non-negative, one number or [k, k] = {first.shape}; got {games!r}")
     counted = np.clip(scores, 0, 1) * played
     wins = counted[0] + counted[1].T
     np.fill_diagonal(wins, 0)

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metasolvers.metagame import cce_gap, nash_conv, payoff_spread
+from metasolvers.metagame import cce_gap, ce_gap, nash_conv, payoff_spread
 
 MetaSolver = Callable[..., np.ndarray]
 
@@ -89,3 +89,5 @@ NASH = Certificate("nash_conv", in_spreads(nash_conv), 1e-8)
 """Nash equilibrium: nobody gains by deviating from independent strategies."""
 COARSE = Certificate("cce_gap", in_spreads(cce_gap), 1e-8)
 """Coarse correlated equilibrium."""
+CORRELATED = Certificate("ce_gap", in_spreads(ce_gap), 1e-8)
+"""Correlated equilibrium."""

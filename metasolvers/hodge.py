@@ -63,7 +63,7 @@ def hodge(matrix: ArrayLike, weights: ArrayLike | None = None) -> Hodge:
     """Decompose an antisymmetric A [k, k] by weighted least squares on the graph of compared pairs.
 
     weights [k, k], symmetric: how much each pair counts, such as its number of games; pairs of weight 0 were not
-    compared, and their entries of A are not looked at (write 0 there). By default all pairs count alike.
+    compared, and their entries of A count for nothing (write 0 there). By default all pairs count alike.
     Raises ValueError for an A that is not antisymmetric, for weights that are negative or not symmetric, and for agents
     never compared, not even through others.
 
@@ -98,7 +98,7 @@ def disc_components(matrix: ArrayLike) -> Discs:
     """The real Schur decomposition of an antisymmetric A [k, k]: planes in which agents play disc games.
 
     The first plane embeds agents so that the disc game played there is the best approximation of A of rank 2
-    [Balduzzi et al. 2018, section 4.2]. A plane is known up to a turn, and set so that the farthest agent lies on the
+    [Balduzzi et al. 2018]. A plane is known up to a turn, and set so that the farthest agent lies on the
     positive x axis. Raises ValueError for an A that is not antisymmetric.
 
     >>> sizes, points = disc_components([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])

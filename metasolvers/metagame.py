@@ -138,6 +138,27 @@ def cce_gap(payoffs: ArrayLike, sigma: ArrayLike) -> float:
     return float(sum(max(gains.max(), 0.0) for gains in deviation_gains(payoffs, sigma)))
 
 
+def ce_gap(payoffs: ArrayLike, sigma: ArrayLike) -> float:
+    """Sum over players and policies of the best swap's gain from a joint sigma; 0 exactly in correlated equilibria.
+
+    A player told to play a may play b instead: E_{s ~ sigma}[1(s_i = a) (payoffs[i](b, s_{-i}) - payoffs[i](s))] for
+    the best b of each a [Aumann 1974]. At least `cce_gap`.
+
+    >>> rps = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+    >>> always_the_same = np.eye(3) / 3
+    >>> cce_gap([rps, -rps], always_the_same), ce_gap([rps, -rps], always_the_same)  # told rock, paper wins
+    (0.0, 2.0)
+    """
+    table = check_payoffs(payoffs)
+    joint = check_sigma(sigma, table)
+    gap = 0.0
+    for player, own in enumerate(table):
+        told, earned = (np.moveaxis(values, player, 0).reshape(joint.shape[player], -1) for values in (joint, own))
+        playing = told @ earned.T  # [a, b] earnings of b where told a
+        gap += float((playing.max(axis=1) - playing.diagonal()).sum())
+    return gap
+
+
 def nash_conv(payoffs: ArrayLike, sigma: ArrayLike) -> float:
     """Sum over players of the best response's gain against a product sigma; 0 exactly at Nash equilibria.
 

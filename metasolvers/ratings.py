@@ -40,7 +40,7 @@ def elo_update(
     """
     scored = np.asarray(score, float)
     if not ((scored >= 0) & (scored <= 1)).all():
-        raise ValueError(f"score must be in [0, 1]: 1 for a win, 0.5 for a draw, 0 for a loss; got {score}")
+        raise ValueError(f"score must be in [0, 1]: 1 for a win, 0.5 for a draw, 0 for a loss; got {score!r}")
     if not 0 < k < np.inf:
         raise ValueError(f"k must be a positive number of Elo points, such as 32; got {k}")
     gain = k * (scored - elo_expected_score(rating, opponent))
@@ -216,8 +216,8 @@ def _anchor_weights(anchor: int | None, agents: int) -> np.ndarray:
 def _most_likely(won: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Strengths [k] in nats that maximise sum of won[i, j] log expit(s_i - s_j), and the information [k, k] there.
 
-    Newton's method with the step that never overshoots on logistic losses [Sun & Tran-Dinh 2019, Generalized
-    self-concordant functions, theorem 2].
+    Newton's method with the step that never overshoots on logistic losses [Sun & Tran-Dinh 2019,
+    Generalized self-concordant functions, Math. Program. 178:145].
     """
     strengths = np.zeros(len(won))
     for _ in range(STEPS):

@@ -63,16 +63,16 @@ def max_entropy_conic(rows: csr_array) -> np.ndarray:
 
 
 def max_gini(rows: csr_array) -> np.ndarray:
-    """The allowed x [K] of the largest Gini impurity 1 - sum x^2; there is only one.
-
-    The weights x >= 0 with rows @ x >= 0 that are nearest to all ones are a multiple of it: a quadratic program.
-    """
+    """The allowed x [K] of the largest Gini impurity 1 - sum x^2; there is only one. By quadratic programming."""
     rows = _unit_rows(rows)
-    size = rows.shape[1]
-    limits = vstack([-rows, -eye_array(size)])
-    bounds = np.zeros(limits.shape[0])
-    kinds = [clarabel.NonnegativeConeT(len(bounds))]
-    return _distribution(_conic_program(csc_array(eye_array(size)), -np.ones(size), limits, bounds, kinds, 1e-14))
+    x = np.full(rows.shape[1], 1 / rows.shape[1])
+    chosen = np.zeros(rows.shape[0], dtype=bool)
+    while True:  # only what is broken matters; the other rows, often most of them, would cost time
+        broken = ~chosen & (rows @ x < -CONVERGED)
+        if not broken.any():
+            return x
+        chosen |= broken
+        x = _flattest(csr_array(rows[np.flatnonzero(chosen)]))
 
 
 def max_linear(rows: csr_array, objective: np.ndarray) -> np.ndarray:
@@ -80,8 +80,11 @@ def max_linear(rows: csr_array, objective: np.ndarray) -> np.ndarray:
     rows = _unit_rows(rows)
     size = rows.shape[1]
     scaled = (objective - objective.min()) / (np.ptp(objective) or 1.0)
-    total = {"A_eq": np.ones((1, size)), "b_eq": [1.0]}
-    return _distribution(_linear_program(-scaled, 1e-9, A_ub=-rows, b_ub=np.zeros(rows.shape[0]), **total))
+    limits = {"A_ub": -rows, "b_ub": np.zeros(rows.shape[0]), "A_eq": np.ones((1, size)), "b_eq": [1.0]}
+    try:
+        return _distribution(_linear_program(-scaled, 1e-10, **limits))
+    except IllConditioned:
+        return _distribution(_linear_program(-scaled, 1e-7, **limits))
 
 
 def interior(rows: csr_array) -> tuple[np.ndarray, np.ndarray]:
@@ -110,6 +113,15 @@ def _unit_rows(rows: csr_array) -> csr_array:
     """Every row divided by its largest entry."""
     largest = abs(rows).max(axis=1).toarray().ravel() if rows.nnz else np.zeros(rows.shape[0])
     return csr_array(diags_array(1 / np.where(largest > 0, largest, 1.0)) @ rows)
+
+
+def _flattest(rows: csr_array) -> np.ndarray:
+    """The allowed x [K] of the smallest sum x^2: the allowed weights nearest to all ones, divided by their sum."""
+    size = rows.shape[1]
+    limits = vstack([-rows, -eye_array(size)])
+    bounds = np.zeros(limits.shape[0])
+    cones = [clarabel.NonnegativeConeT(len(bounds))]
+    return _distribution(_conic_program(csc_array(eye_array(size)), -np.ones(size), limits, bounds, cones, 1e-14))
 
 
 def _without_rounding(rows: csr_array) -> csr_array:

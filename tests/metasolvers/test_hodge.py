@@ -109,7 +109,7 @@ def test_a_cycle_around_a_hole_is_harmonic_and_one_around_a_triangle_is_not():
 
 
 def test_missing_comparisons_do_not_hide_transitive_strength():
-    """Every spanning tree shows differences of ratings; what stands at pairs of weight 0 is not looked at."""
+    """Every spanning tree shows differences of ratings; pairs of weight 0 count for nothing."""
     ratings = np.array([3.0, -1, 0, -2])
     matrix, weights = ratings[:, None] - ratings, np.zeros((4, 4))
     for i, j in ((0, 1), (1, 2), (2, 3)):

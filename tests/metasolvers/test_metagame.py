@@ -5,6 +5,7 @@ import pytest
 
 from metasolvers import (
     cce_gap,
+    ce_gap,
     check_payoffs,
     check_sigma,
     deviation_gains,
@@ -50,9 +51,12 @@ def test_golden_equilibria_of_two_players_have_no_gap(case):
 @pytest.mark.parametrize("case", select("correlated_equilibrium", check="ce"))
 def test_golden_correlated_equilibria_have_no_gap(case):
     payoffs, expected = numbers(case["input"]["payoffs"]), case["expected"]
-    members = expected.get("ce_members", {}) | expected.get("cce_members", {})
-    for sigma in members.values():  # some cases give bounds alone
+    for sigma in expected.get("ce_members", {}).values():  # some cases give bounds alone
+        assert 0 <= cce_gap(payoffs, numbers(sigma)) <= ce_gap(payoffs, numbers(sigma)) <= case["tolerance"]
+    for sigma in expected.get("cce_members", {}).values():
         assert cce_gap(payoffs, numbers(sigma)) <= case["tolerance"]
+    for sigma in expected.get("ce_nonmembers", {}).values():
+        assert ce_gap(payoffs, numbers(sigma)) > 0.1
 
 
 def test_gains_by_enumeration():
@@ -68,11 +72,28 @@ def test_gains_by_enumeration():
             assert gains[policy] == pytest.approx(total, abs=1e-12)
 
 
+def test_swaps_by_enumeration():
+    """Each policy told is swapped for its best other one, summed profile by profile."""
+    rng = np.random.default_rng(1)
+    payoffs, sigma = rng.normal(size=(3, 2, 3, 4)), rng.dirichlet(np.ones(24)).reshape(2, 3, 4)
+    gap = 0.0
+    for player, told in ((i, a) for i in range(3) for a in range(sigma.shape[i])):
+        gains = np.zeros(sigma.shape[player])
+        for profile in np.ndindex(sigma.shape):
+            if profile[player] == told:
+                for policy in range(len(gains)):
+                    swapped = (*profile[:player], policy, *profile[player + 1 :])
+                    gains[policy] += sigma[profile] * (payoffs[(player, *swapped)] - payoffs[(player, *profile)])
+        gap += gains.max()
+    assert ce_gap(payoffs, sigma) == pytest.approx(gap, abs=1e-12)
+
+
 def test_correlation_can_close_the_gap_where_a_product_cannot():
     """Chicken's traffic light [Aumann 1974]: no gap from the joint sigma, and nash_conv is not asked of it."""
     chicken = np.array([[[6, 2], [7, 0]], [[6, 7], [2, 0.0]]])
     light = np.array([[0, 0.5], [0.5, 0]])
     assert cce_gap(chicken, light) <= 0
+    assert ce_gap(chicken, light) <= 0
     with pytest.raises(ValueError, match="use cce_gap"):
         nash_conv(chicken, light)
     assert cce_gap(chicken, product([marginal(light, 0), marginal(light, 1)])) > 0
