@@ -10,7 +10,17 @@ import tyro
 
 from counterplay.screen import Screen, bare_table
 from games.spelling import unknown
-from metasolvers import META_SOLVERS, Entry, cce_gap, check_payoffs, expected_payoffs, is_product, marginal, nash_conv
+from metasolvers import (
+    META_SOLVERS,
+    Entry,
+    Law,
+    cce_gap,
+    check_payoffs,
+    expected_payoffs,
+    is_product,
+    marginal,
+    nash_conv,
+)
 from metasolvers import meta_solver as solver_named
 
 MOST_SHOWN = 12
@@ -101,8 +111,10 @@ def _parameters(solver: str, given: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _row(name: str, entry: Entry) -> tuple[str, ...]:
-    about = (inspect.getdoc(entry.solve) or "").splitlines()[0]
-    certificate = "" if entry.certificate is None else f"{entry.certificate.name} {entry.certificate.tolerance:g}"
+    about = (inspect.getdoc(entry.solve) or "").splitlines()[0].partition(": payoffs")[0]
+    certificate = "" if entry.certificate is None else entry.certificate.name
+    if entry.certificate is not None and Law.CERTIFIED in entry.laws:
+        certificate += f" <= {entry.certificate.tolerance:g}"
     return (name, GAMES[entry.takes], certificate, about)
 
 
