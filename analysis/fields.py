@@ -22,7 +22,7 @@ Field = Callable[[np.ndarray], np.ndarray]
 POINTS = 33
 """Places along a side at which the field is computed; stream lines run between them."""
 SAME = 1e-9
-"""Speeds and growth rates below this share of the largest payoff difference are none."""
+"""Shares, and payoff differences as a share of the largest, below which they are rounding."""
 CORNERS = np.array([[0.5, np.sqrt(0.75)], [0.0, 0.0], [1.0, 0.0]])
 """Of the 3-simplex: the first policy on top, then left and right."""
 KINDS = {"attracting": "k", "neutral": "0.6", "not attracting": "w"}
@@ -36,9 +36,10 @@ def square_field(
     """Replicator dynamics of two populations in a 2x2 game: payoffs [2, 2, 2].
 
     Across, how often the first player plays its first policy; up, how often the second does. Stream lines are darker
-    where strategies move faster, dotted where a player is indifferent. Isolated rest points are black if they attract,
-    white if not, grey if their linearisation does neither. `names` are each player's two policies; `paths` [T, 2] are
-    drawn on top, from a dot. Raises ValueError for payoffs of another shape.
+    where strategies move faster, dotted where a player is indifferent. Rest points are black if they attract, white if
+    not, grey if their linearisation does neither; where a whole edge is at rest, its ends are. `names` are those of
+    each player's two policies; `paths` [T, 2] are drawn on top, from a dot. Raises ValueError for payoffs of another
+    shape.
     """
     table = check_payoffs(payoffs)
     if table.shape != (2, 2, 2):
@@ -52,15 +53,11 @@ def square_field(
 
     corners = np.array([(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)])
     _streams(axis, field, np.linspace(0, 1, POINTS), np.linspace(0, 1, POINTS), corners)
-    # What the first policy of each player earns more, where the other plays its second and its first policy.
-    edges = [table[0, 0, ::-1] - table[0, 1, ::-1], table[1, ::-1, 0] - table[1, ::-1, 1]]
-    mixed = [at_none / (at_none - at_one) if at_none * at_one < 0 else None for at_none, at_one in edges]
-    for where, line in ((mixed[1], axis.axvline), (mixed[0], axis.axhline)):
+    up, across = _indifference(table)
+    points = list(corners) + [np.array([across, up])] * (across is not None and up is not None)
+    for where, line in ((across, axis.axvline), (up, axis.axhline)):
         if where is not None:
             line(where, color="0.4", linewidth=0.9, linestyle=":", zorder=2)
-    points = [np.array(corner) for corner in corners if _isolated(corner, edges)]
-    if mixed[0] is not None and mixed[1] is not None:
-        points.append(np.array([mixed[1], mixed[0]]))
     inward = [np.where(point < 0.5, 1.0, -1.0) * np.eye(2) for point in points]
     _rest(axis, field, points, inward, max(map(np.ptp, table)))
     _draw_paths(axis, [_checked_path(path, 2) for path in paths])
@@ -76,8 +73,9 @@ def simplex_field(
     """Replicator dynamics of one population with three policies: matrix [3, 3], what the row earns against the column.
 
     A point is a mixture, nearer to a corner the more often it plays that policy. Stream lines are darker where the
-    mixture moves faster. Isolated rest points are black if they attract, white if not, grey if their linearisation does
-    neither. `paths` [T, 3] are drawn on top, from a dot. Raises ValueError for a matrix of another shape.
+    mixture moves faster. Rest points are black if they attract, white if not, grey if their linearisation does neither;
+    where a whole edge is at rest, its ends are. `paths` [T, 3] are drawn on top, from a dot. Raises ValueError for a
+    matrix of another shape.
     """
     table = np.asarray(matrix, dtype=float)
     if table.shape != (3, 3) or not np.isfinite(table).all():
@@ -125,17 +123,22 @@ def _streams(axis: Axes, field: Field, across: np.ndarray, up: np.ndarray, corne
     axis.figure.colorbar(streams.lines, ax=axis, label="speed (probability × payoff)", shrink=0.7)
 
 
-def _isolated(corner: np.ndarray, edges: list[np.ndarray]) -> bool:
-    """Whether no edge of the square at that corner is at rest altogether."""
-    return all(edges[player][int(corner[1 - player])] != 0 for player in range(2))
+def _indifference(table: np.ndarray) -> list[float | None]:
+    """How often the other plays its first policy where each player earns the same with both of its own, if anywhere."""
+    # What the first policy of each player earns more, where the other plays its second and its first policy.
+    gains = (table[0, 0, ::-1] - table[0, 1, ::-1], table[1, ::-1, 0] - table[1, ::-1, 1])
+    return [
+        float(never / (never - always)) if min(never, always) < -slack and max(never, always) > slack else None
+        for (never, always), slack in zip(gains, (SAME * np.ptp(own) for own in table), strict=True)
+    ]
 
 
 def _rest_mixtures(matrix: np.ndarray) -> list[np.ndarray]:
-    """Isolated mixtures [3] at rest: all policies that are played earn the same, by one mixture of them alone."""
-    found = []
+    """Mixtures [3] at rest: corners, and what alone makes all policies of a support earn the same."""
+    found, unit = [], (matrix - matrix.min()) / (np.ptp(matrix) or 1.0)
     for size in (1, 2, 3):
         for support in itertools.combinations(range(3), size):
-            own = matrix[np.ix_(support, support)]
+            own = unit[np.ix_(support, support)]
             system = np.block([[own, -np.ones((size, 1))], [np.ones((1, size)), np.zeros((1, 1))]])
             if np.linalg.matrix_rank(system) == size + 1:
                 shares = np.linalg.solve(system, np.eye(size + 1)[-1])[:size]

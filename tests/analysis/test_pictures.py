@@ -235,7 +235,7 @@ def test_rest_points_of_three_policies(game: np.ndarray, expected: dict[str, int
     [
         ([[[3, 0], [0, 2]], [[2, 0], [0, 3]]], {"attracting": 2, "not attracting": 3}),  # battle of the sexes
         ([[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]], {"neutral": 1, "not attracting": 4}),  # matching pennies
-        (np.zeros((2, 2, 2)), {}),  # rests everywhere: no point is isolated
+        (np.zeros((2, 2, 2)), {"neutral": 4}),  # rests everywhere
     ],
 )
 def test_rest_points_of_two_by_two_games(game: np.ndarray, expected: dict[str, int]) -> None:
@@ -243,12 +243,9 @@ def test_rest_points_of_two_by_two_games(game: np.ndarray, expected: dict[str, i
 
 
 def rest_points(axis: Axes) -> dict[str, int]:
-    legend = axis.get_legend()
-    return (
-        {dots.get_label(): len(dots.get_offsets()) for dots in axis.collections if dots.get_label()[0] != "_"}
-        if (legend)
-        else {}
-    )
+    """How many there are of each kind that the key names."""
+    kinds = {text.get_text() for text in axis.get_legend().get_texts()}
+    return {dots.get_label(): len(dots.get_offsets()) for dots in axis.collections if dots.get_label() in kinds}
 
 
 def test_cycles_are_round_and_ladders_straight() -> None:
