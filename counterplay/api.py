@@ -76,8 +76,11 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "analysis.load": ("load_run", "Run", "Iteration"),
     "analysis.runs": ("list_runs", "glance", "Listed"),
     "analysis.tables": ("columns", "measures", "payoff_table", "meta_strategies", "policies", "learning_curves"),
-    "analysis.figures": ("draw", "payoff_matrices", "meta_strategy", "learning", "convergence"),
-    "analysis.graph": ("response_graph",),
+    "analysis.figures": (
+        *("draw", "payoff_matrices", "meta_strategy", "learning", "convergence", "response_graph"),
+        *("payoff_matrix", "profile_graph", "policy_graph", "mass_against_alpha", "square_field", "simplex_field"),
+        "population_plane",
+    ),
     "analysis.report": ("write",),
 }
 """Module -> what it offers; everything else may change without notice."""
