@@ -39,7 +39,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "games.noise": ("Noise", "Purpose", "unit_seed"),
     "games.conformance": ("check", "check_faces", "check_game", "ConformanceError", "Report"),
     "metasolvers": (
-        *("META_SOLVERS", "meta_solver", "Entry", "Law", "NotConverged", "alpha_rank", "zero_sum_nash", "uniform"),
+        *("META_SOLVERS", "meta_solver", "Entry", "Law", "NotConverged"),
         *("regret_matching", "regret_matching_plus", "hedge", "fictitious_play", "replicator", "projected_replicator"),
         *("iterated_elimination", "rectified_nash", "softmax", "latest"),
         *("nash_conv", "cce_gap", "exploitability", "deviation_gains", "expected_payoffs", "marginal", "product"),
@@ -57,7 +57,25 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "metasolvers.elimination": ("survivors", "dominated"),
     "metasolvers.heuristics": ("rectified_weights",),
-    "metasolvers.symmetric": ("check_groups", "check_symmetric", "symmetrised", "expand", "reduce"),
+    "metasolvers.bimatrix": (
+        *("vertex_enumeration", "support_enumeration", "equilibrium_components", "pure_equilibria"),
+    ),
+    "metasolvers.quantal": ("logit_path", "quantal_response", "Point"),
+    "metasolvers.gambit": ("gambit_nash",),
+    "metasolvers.response_graph": ("sink_components", "sink_distributions", "responses"),
+    "metasolvers.single_population": (
+        *("alpha_rank_single", "alpha_limit_single", "response_graph_single", "sink_components_single"),
+        *("fixation_edges_single", "sorted_table"),
+    ),
+    "metasolvers.sweep": ("sweep", "sweep_single", "suggest_alpha", "suggest_alpha_single", "Sweep"),
+    "metasolvers.sampled": ("alpha_rank_interval", "undecided_edges", "next_profile", "hoeffding_radius"),
+    "metasolvers.symmetric": (
+        *("check_groups", "check_symmetric", "exchangeable_groups", "symmetric_table", "symmetrised"),
+        *("expand", "reduce"),
+    ),
+    "metasolvers.symmetric_games": (
+        *("symmetric_nash", "symmetric_regret", "strategy_payoffs", "symmetric_replicator_field"),
+    ),
     "marl.oracles": ("ORACLES", "Oracle", "Learner"),
     "marl.oracles.exact": ("Exact",),
     "marl.oracles.ppo": ("PPO",),

@@ -9,6 +9,7 @@ array([[0.25, 0.25],
 from difflib import get_close_matches
 
 from metasolvers.alpharank import (
+    STATIONARY,
     alpha_rank,
     fixation_edges,
     fixation_probability,
@@ -16,6 +17,7 @@ from metasolvers.alpharank import (
     stationarity,
     transition_matrix,
 )
+from metasolvers.bimatrix import pure_equilibria, support_enumeration, vertex_enumeration
 from metasolvers.contract import NASH, Certificate, Entry, Law, MetaSolver, NotConverged
 from metasolvers.elimination import iterated_elimination
 from metasolvers.heuristics import latest, rectified_nash, softmax, uniform
@@ -33,7 +35,9 @@ from metasolvers.metagame import (
     payoff_spread,
     product,
 )
+from metasolvers.mixed_integer import mixed_integer_nash
 from metasolvers.no_regret import SMALL_GAP, fictitious_play, hedge, regret_matching, regret_matching_plus
+from metasolvers.quantal import logit_nash, logit_path, quantal_response
 from metasolvers.replicator_dynamics import projected_replicator, replicator
 from metasolvers.response_graph import (
     alpha_limit,
@@ -50,7 +54,6 @@ INVARIANT = frozenset({Law.PERMUTES, Law.RENAMES, Law.SHIFTS, Law.SCALES})
 """Indifferent to how a game is written down."""
 VERTEX = frozenset({Law.PERMUTES_WHERE_UNIQUE, Law.RENAMES, Law.SHIFTS, Law.SCALES})
 """The same, but which of several answers is picked depends on the order of the policies."""
-STATIONARY = Certificate("stationarity", stationarity, 1e-10)
 
 META_SOLVERS: dict[str, Entry] = {
     "alpha_rank": Entry(alpha_rank, INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED}, STATIONARY),
@@ -77,6 +80,10 @@ META_SOLVERS: dict[str, Entry] = {
     "rectified_nash": Entry(rectified_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED}, takes="zero_sum"),
     "softmax": Entry(softmax, INVARIANT | {Law.COPIES_ALIKE}),
     "latest": Entry(latest, frozenset({Law.RENAMES, Law.SHIFTS, Law.SCALES})),
+    "mixed_integer_nash": Entry(
+        mixed_integer_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="two_player"
+    ),
+    "logit_nash": Entry(logit_nash, INVARIANT | {Law.COPIES_ALIKE, Law.UNDOMINATED, Law.CERTIFIED}, NASH),
     "uniform": Entry(uniform, INVARIANT | {Law.COPIES_ALIKE}),
 }
 """By name: what solves, the laws it obeys, and the certificate it offers."""
@@ -114,12 +121,17 @@ __all__ = [
     "iterated_elimination",
     "latest",
     "log_fixation_probability",
+    "logit_nash",
+    "logit_path",
     "marginal",
     "meta_solver",
+    "mixed_integer_nash",
     "nash_conv",
     "payoff_spread",
     "product",
     "projected_replicator",
+    "pure_equilibria",
+    "quantal_response",
     "rectified_nash",
     "regret_matching",
     "regret_matching_plus",
@@ -129,7 +141,9 @@ __all__ = [
     "sink_distributions",
     "softmax",
     "stationarity",
+    "support_enumeration",
     "transition_matrix",
     "uniform",
+    "vertex_enumeration",
     "zero_sum_nash",
 ]

@@ -6,20 +6,26 @@ it moves, leaves each state. Tiny masses come out with the same relative accurac
 """
 
 from collections import deque
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
+from metasolvers.contract import NotConverged
+
 DIRECT = 40
 """Chains up to this many states are eliminated state by state; cubic, about 2 ms here."""
 LAST_RESORT = 2048
 """Largest chain worth eliminating (in minutes) should the cycles not settle."""
-SWEEPS = 8
-"""Double steps of the chain before and after each coarse correction."""
+SWEEPS = 5
+"""Times three jumps before and after each coarse correction."""
 STEEPEST = 30.0
-"""Most nats a state's measure may grow in one step: 2 * SWEEPS of them must not overflow."""
+"""Most nats a state's measure may grow in one step: 3 * SWEEPS of them must not overflow."""
+FAINTEST = -700.0
+"""Nats below which a number is nothing to its sum; near there processors slow down, as numbers become subnormal."""
 GENTLE = 50.0
 """A chain whose rarest jump is within this many nats is solved from scratch in a few cycles."""
 ACCURACY = 1e-12
@@ -30,6 +36,8 @@ MEMORY = 6
 """How many cycles the extrapolation looks back on."""
 NEARBY = 1.0
 """Farther than this many nats ahead, the cycles are not linear enough to extrapolate."""
+BLOCK = 2**16
+"""Edges looked at together: what is computed on the way to one number an edge stays in the processor's cache."""
 
 
 class Graph(NamedTuple):
@@ -45,28 +53,77 @@ class Graph(NamedTuple):
         return len(self.starts) - 1
 
 
-def log_stationary(graph: Graph, log_rates: np.ndarray) -> np.ndarray:
+class NotSettled(NotConverged):
+    """The best distribution that was found, as `sigma` [size], and the step still to make in its logs."""
+
+    def __init__(self, mass: np.ndarray, step: float) -> None:
+        ArithmeticError.__init__(
+            self,
+            f"the stationary distribution of {len(mass)} states did not settle: a log still moves by {step:.2g}, "
+            f"more than {ACCURACY}: soften the rates (alpha-rank's, by a lower alpha)",
+        )
+        self.sigma, self.certificate, self.value, self.tolerance = mass, "step still to make", step, ACCURACY
+
+
+def log_stationary(graph: Graph, log_rates: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     """Log of the stationary distribution [size] of an irreducible chain with finite log_rates [E], in nats.
+
+    To `start` from that of a similar chain saves time where much time is needed.
 
     Every state of `graph` has an edge out unless it is the only one. Aggregation and disaggregation on all scales
     [De Sterck et al. 2008, SIAM J. Sci. Comput. 30], down to subtraction-free elimination [Grassmann, Taksar & Heyman
-    1985]. Raises RuntimeError rather than return a distribution that has not settled.
+    1985]. Raises NotSettled rather than return a distribution that has not settled.
     """
     if graph.size == 1:
         return np.zeros(1)
     leaving = log_sums(log_rates, graph.starts)
     jumps = log_rates - leaving[graph.source]
-    measure = _eliminate(graph, jumps) if graph.size <= DIRECT else _measure(graph, jumps)
-    log_mass = measure - leaving  # a state left at rate r is stayed in for 1 / r
-    log_mass -= log_mass.max()
-    return log_mass - np.log(np.exp(log_mass).sum())
+    if graph.size <= DIRECT:
+        return _log_mass(_eliminate(graph, jumps), leaving)
+    measure, step = _measure(graph, jumps, None if start is None else start + leaving)
+    if step:
+        raise NotSettled(np.exp(_log_mass(measure, leaving)), step)
+    return _log_mass(measure, leaving)
+
+
+def imbalance(graph: Graph, log_rates: np.ndarray, mass: np.ndarray) -> float:
+    """Sum over all states of |flow in - flow out|, where log_rates [E] move the mass [size]; 0 when it is stationary.
+
+    For a chain of such probabilities that is ||mass P - mass||_1, without the rounding of 1 - the sum of a row.
+    """
+    gain = np.zeros(graph.size)
+    for states, edges in _blocks(graph.starts):
+        flows = np.exp(np.maximum(log_rates[edges], FAINTEST))
+        flows *= mass[graph.source[edges]]
+        np.add.at(gain, graph.target[edges], flows)
+        gain[states] -= np.add.reduceat(flows, graph.starts[states] - edges.start)
+    return float(np.abs(gain).sum())
 
 
 def log_sums(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """log(sum(exp(values))) over the non-empty segments starts[i] to starts[i + 1]."""
-    first, lengths = starts[:-1], np.diff(starts)
-    largest = np.maximum.reduceat(values, first)
-    return largest + np.log(np.add.reduceat(np.exp(values - np.repeat(largest, lengths)), first))
+    sums = np.empty(len(starts) - 1)
+    for segments, inside in _blocks(starts):
+        block, first = values[inside], starts[segments] - inside.start
+        largest = np.maximum.reduceat(block, first)
+        shares = np.maximum(block - np.repeat(largest, np.diff(first, append=len(block))), FAINTEST)
+        np.exp(shares, out=shares)
+        sums[segments] = largest + np.log(np.add.reduceat(shares, first))
+    return sums
+
+
+def _blocks(starts: np.ndarray) -> Iterator[tuple[slice, slice]]:
+    """Runs of whole segments, about BLOCK elements each: slices of the segments, and of the elements in them."""
+    cuts = sorted({*np.searchsorted(starts, np.arange(0, starts[-1], BLOCK)).tolist(), len(starts) - 1})
+    for first, last in pairwise(cuts):
+        yield slice(first, last), slice(starts[first], starts[last])
+
+
+def _log_mass(measure: np.ndarray, leaving: np.ndarray) -> np.ndarray:
+    """A state that is left at rate r is stayed in for 1 / r; all logs [size]."""
+    log_mass = measure - leaving
+    log_mass -= log_mass.max()
+    return log_mass - np.log(np.exp(log_mass).sum())
 
 
 def _eliminate(graph: Graph, jumps: np.ndarray) -> np.ndarray:
@@ -91,7 +148,21 @@ class _Level:
         self.graph = graph
         weights = np.ones(len(graph.source))
         self.inflow = csc_array((weights, graph.target, graph.starts), shape=(graph.size, graph.size))
+        self.jumps, self.units = weights, np.full(graph.size, np.inf)  # of no chain as yet
         self.merged: _Merged | None = None
+
+    def weigh(self, jumps: np.ndarray, measure: np.ndarray) -> None:
+        """Make `inflow` the chain's, in units near the measure [size]: there numbers are near one, and what underflows
+        is nothing to its target.
+        """
+        if jumps is self.jumps and np.abs(measure - self.units).max() <= NEARBY:
+            return
+        self.jumps, self.units = jumps, measure
+        for _, edges in _blocks(self.graph.starts):
+            weights = measure[self.graph.source[edges]]
+            weights += jumps[edges]
+            weights -= measure[self.graph.target[edges]]
+            np.exp(np.clip(weights, FAINTEST, STEEPEST, out=weights), out=self.inflow.data[edges])
 
 
 class _Merged(NamedTuple):
@@ -114,49 +185,50 @@ def _merge(graph: Graph, jumps: np.ndarray) -> _Merged:
     favourite[graph.source[likeliest]] = graph.target[likeliest]
     pointers = csr_array((np.ones(graph.size), favourite, np.arange(graph.size + 1)), shape=(graph.size, graph.size))
     count, labels = connected_components(pointers, directed=False)
-    labels = labels.astype(np.intp)
+    labels = labels.astype(np.min_scalar_type(count**2))  # short numbers sort fast
 
-    edges = labels[graph.source] * count + labels[graph.target]
-    crossing = np.flatnonzero(labels[graph.source] != labels[graph.target])
-    crossing = crossing[np.argsort(edges[crossing], kind="stable")]
-    edges = edges[crossing]
-    first = np.flatnonzero(np.diff(edges, prepend=-1))
-    source, target = np.divmod(edges[first], count)
-    starts = np.searchsorted(source, np.arange(count + 1))
+    crossing = np.flatnonzero(labels[graph.source] != labels[graph.target]).astype(graph.target.dtype)
+    edges = labels[graph.source[crossing]] * labels.dtype.type(count) + labels[graph.target[crossing]]
+    order = np.argsort(edges, kind="stable")
+    crossing, edges = crossing[order], edges[order]
+    first = np.flatnonzero(np.append(True, edges[1:] != edges[:-1])[: len(edges)])
+    source, target = (ends.astype(graph.target.dtype) for ends in np.divmod(edges[first], count))
+    starts = np.searchsorted(source, np.arange(count + 1)).astype(source.dtype)
     return _Merged(labels, crossing, np.append(first, len(edges)), _Level(Graph(source, target, starts)))
 
 
-def _measure(graph: Graph, jumps: np.ndarray) -> np.ndarray:
-    """The jump measure [size], up to a constant, of a chain too large to eliminate.
+def _measure(graph: Graph, jumps: np.ndarray, start: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+    """The jump measure [size], up to a constant, of a chain too large to eliminate; and the step still to make.
 
     Cycles from scratch settle at once unless the chain climbs for hundreds of nats between many places where it rests.
     Then it is softened to jumps**softness first, and the logs, nearly linear in softness, are followed back to it.
     """
-    measure, settled = _settle(graph, jumps, np.zeros(graph.size), cycles=12, accuracy=ACCURACY)
-    if settled:
-        return measure
+    start = np.zeros(graph.size) if start is None else start
+    measure, step = _settle(graph, jumps, start, cycles=12, accuracy=ACCURACY)
+    if not step:
+        return measure, step
     stages = max(1, int(np.ceil(np.log2(-jumps.min() / GENTLE))))
     softness, measure, slope = 0.0, np.zeros(graph.size), np.zeros(graph.size)
     for harder in 0.5 ** np.arange(stages, -1, -1.0):
         accuracy = ACCURACY if harder == 1 else 0.01
         start = measure + slope * (harder - softness)
-        found, settled = _settle(graph, _normalised(graph, harder * jumps), start, cycles=200, accuracy=accuracy)
+        found, step = _settle(graph, _normalised(graph, harder * jumps), start, cycles=200, accuracy=accuracy)
         softness, measure, slope = harder, found, (found - measure) / (harder - softness)
-    if settled:
-        return measure
-    if graph.size <= LAST_RESORT:
-        return _eliminate(graph, jumps)
-    raise RuntimeError(
-        f"the stationary distribution of {graph.size} states did not settle to {ACCURACY}: soften the rates"
-    )
+    if step and graph.size <= LAST_RESORT:
+        return _eliminate(graph, jumps), 0.0
+    return measure, step
 
 
 def _settle(
     graph: Graph, jumps: np.ndarray, measure: np.ndarray, cycles: int, accuracy: float
-) -> tuple[np.ndarray, bool]:
-    """Cycle until the step still to make is below `accuracy` in every log, or below what float64 can tell."""
+) -> tuple[np.ndarray, float]:
+    """Cycle until the step still to make is below `accuracy` in every log, or below what float64 can tell: then 0.
+
+    Where the steps shrink by a factor r from cycle to cycle, all those to come sum to r / (1 - r) of the last.
+    """
     level = _Level(graph)
     past: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=MEMORY)
+    ahead = before = np.inf
     for _ in range(cycles):
         change = _cycle(level, jumps, measure) - measure
         change -= (measure + change).max()
@@ -169,10 +241,11 @@ def _settle(
             step = change
         measure = measure + step
         measure -= measure.max()
-        ahead = max(largest, np.abs(step).max())
+        rest = min(1.0, largest / (before - largest)) if largest < before <= NEARBY else 1.0
+        ahead, before = rest * max(largest, np.abs(step).max()), largest
         if ahead <= accuracy or largest <= ROUNDING * max(1.0, -measure.min()):
-            return measure, True
-    return measure, False
+            return measure, 0.0
+    return measure, float(ahead)
 
 
 def _extrapolated(*past: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -193,25 +266,23 @@ def _cycle(level: _Level, jumps: np.ndarray, measure: np.ndarray) -> np.ndarray:
         level.merged = _merge(graph, jumps)
     labels, crossing, bundles, coarse = level.merged
     if coarse.graph.size > 1:
-        flows = log_sums((measure[graph.source] + jumps)[crossing], bundles)
+        flows = jumps[crossing]
+        flows += measure[graph.source[crossing]]
+        flows = log_sums(flows, bundles)
         known = log_sums(flows, coarse.graph.starts)
-        corrected = _cycle(coarse, flows - known[coarse.graph.source], known)
-        measure = measure + (corrected - known)[labels]
+        correction = _cycle(coarse, flows - known[coarse.graph.source], known) - known
+        measure = measure + (correction - correction.max())[labels]
     return _sweep(level, jumps, measure)
 
 
 def _sweep(level: _Level, jumps: np.ndarray, measure: np.ndarray) -> np.ndarray:
-    """Let the chain run: SWEEPS times the average of one and two jumps, which damps two-cycles as well.
-
-    In units of the present measure the numbers are near one, so what underflows is nothing to its target.
-    """
-    graph = level.graph
-    np.exp(np.minimum(measure[graph.source] + jumps - measure[graph.target], STEEPEST), out=level.inflow.data)
-    ratio = np.ones(graph.size)
+    """Let the chain run: SWEEPS times the average of two and three jumps, which damps two-cycles as well."""
+    level.weigh(jumps, measure)
+    ratio = np.exp(measure - level.units)
     for _ in range(SWEEPS):
-        once = level.inflow @ ratio
-        ratio = (once + level.inflow @ once) / 2
-    return measure + np.log(np.maximum(ratio, np.finfo(float).tiny))
+        twice = level.inflow @ (level.inflow @ ratio)
+        ratio = (twice + level.inflow @ twice) / 2
+    return level.units + np.log(np.maximum(ratio, np.finfo(float).tiny))
 
 
 def _normalised(graph: Graph, log_weights: np.ndarray) -> np.ndarray:

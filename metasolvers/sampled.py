@@ -15,7 +15,6 @@ from metasolvers.alpharank import alpha_rank
 from metasolvers.metagame import check_payoffs
 from metasolvers.response_graph import Profile, deviations, profiles
 
-
 MARGIN = 1e-6
 """Mass by which bounds are widened: more than the search for them has been seen to miss."""
 

@@ -22,7 +22,6 @@ from scipy.stats import hypergeom
 
 from metasolvers.alpharank import log_fixation_probability
 from metasolvers.markov import Graph, log_stationary
-from metasolvers.metagame import check_payoffs
 from metasolvers.response_graph import (
     ROUNDING,
     Responses,
@@ -33,7 +32,7 @@ from metasolvers.response_graph import (
     sinks,
 )
 from metasolvers.stochastic_stability import Rates, limit_distribution
-from metasolvers.symmetric import check_symmetric, group_sizes, pooled, profile_index
+from metasolvers.symmetric import group_sizes, one_group, profile_index, symmetric_table
 
 Selection = Literal["local", "global"]
 
@@ -168,8 +167,8 @@ def advantages(
         raise ValueError(f"selection must be {' or '.join(map(repr, SELECTIONS))}; got {selection!r}")
     check_rounding(rounding)
     log_fixation_probability(0.0, population_size)  # refuses sizes that are none
-    table = _sorted(payoffs)
-    graph, _ = deviations((group_sizes(table, _all_seats(table))[0],))
+    table = symmetric_table(payoffs)
+    graph, _ = deviations((group_sizes(table, one_group(len(table)))[0],))
     gain, slack = SELECTIONS[selection](_earnings(table), population_size), rounding * np.abs(table).max()
     gain = gain[:, graph.source, graph.target]
     if not np.isfinite(gain).all():
@@ -233,27 +232,10 @@ def _moves(found: Advantages) -> Responses:
     return Responses(found.graph, gain, np.full(len(gain), found.slack))
 
 
-def _sorted(payoffs: ArrayLike) -> np.ndarray:
-    """The sorted table [N, M] of payoffs in either form, all its numbers checked."""
-    try:
-        axes = np.ndim(payoffs)
-    except ValueError:
-        axes = 0  # ragged: refused below
-    if axes == 2:
-        table = np.stack([check_payoffs([row])[0] for row in np.asarray(payoffs)])
-        return pooled(table, _all_seats(table))
-    table = check_payoffs(payoffs)
-    return check_symmetric(table, _all_seats(table))
-
-
-def _all_seats(table: np.ndarray) -> tuple[tuple[int, ...], ...]:
-    return (tuple(range(len(table))),)
-
-
 def _earnings(table: np.ndarray) -> np.ndarray:
     """[N, k, k]: what a player of r earns when c of the N players use r and the others s, at [c - 1, r, s]."""
     seats = len(table)
-    (policies,) = group_sizes(table, _all_seats(table))
+    (policies,) = group_sizes(table, one_group(len(table)))
     count = np.arange(1, seats + 1)[:, None, None, None]
     mine, theirs = np.arange(policies)[:, None, None], np.arange(policies)[:, None]
     profiles = np.sort(np.where(np.arange(seats) < count, mine, theirs), axis=-1)  # [N, k, k, N]

@@ -145,6 +145,48 @@ def check_symmetric(payoffs: ArrayLike, groups: Sequence[Sequence[int]]) -> np.n
     )
 
 
+def exchangeable_groups(payoffs: ArrayLike) -> Groups:
+    """All groups of seats that are exchangeable in payoffs [N, k_1, ..., k_N]; a seat like no other is a group of one.
+
+    Exchanging two of a group's seats exchanges their payoffs and nothing else, up to ROUNDING of the largest payoff.
+
+    >>> exchangeable_groups([[[3, 0], [5, 1]], [[3, 5], [0, 1]]])  # the prisoner's dilemma
+    ((0, 1),)
+    >>> exchangeable_groups([[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]])  # matching pennies
+    ((0,), (1,))
+    """
+    full = check_payoffs(payoffs)
+    groups: list[list[int]] = []
+    for seat in range(len(full)):
+        alike = next((group for group in groups if _exchangeable(full, group[0], seat)), None)
+        if alike is None:
+            groups.append([seat])
+        else:
+            alike.append(seat)
+    return tuple(map(tuple, groups))
+
+
+def symmetric_table(payoffs: ArrayLike) -> np.ndarray:
+    """The sorted table [N, M] of a game all whose seats are exchangeable, from its payoffs [N, k, ..., k] or itself.
+
+    Raises ValueError for malformed payoffs, and for games that are not symmetric, with two entries that differ.
+    """
+    try:
+        axes = np.ndim(payoffs)
+    except ValueError:
+        axes = 0  # ragged: refused below
+    if axes == 2:
+        table = np.stack([check_payoffs([row])[0] for row in np.asarray(payoffs)])
+        return pooled(table, one_group(len(table)))
+    table = check_payoffs(payoffs)
+    return check_symmetric(table, one_group(len(table)))
+
+
+def one_group(seats: int) -> Groups:
+    """All seats in one group."""
+    return (tuple(range(seats)),)
+
+
 def symmetrised(sigma: ArrayLike, groups: Sequence[Sequence[int]]) -> np.ndarray:
     """The mean of the joint sigma [k_1, ..., k_N] over all exchanges of seats within groups.
 
@@ -159,6 +201,16 @@ def symmetrised(sigma: ArrayLike, groups: Sequence[Sequence[int]]) -> np.ndarray
     flat = np.ravel_multi_index(np.broadcast_arrays(*index), shape)
     mass, profiles = np.bincount(flat.ravel(), joint.ravel()), np.bincount(flat.ravel())
     return (mass / profiles)[flat]
+
+
+def _exchangeable(payoffs: np.ndarray, first: int, second: int) -> bool:
+    """Whether a game stays the same where two seats are exchanged."""
+    if payoffs.shape[1 + first] != payoffs.shape[1 + second]:
+        return False
+    seats = list(range(len(payoffs)))
+    seats[first], seats[second] = second, first
+    exchanged = payoffs[seats].swapaxes(1 + first, 1 + second)
+    return bool(np.abs(payoffs - exchanged).max() <= ROUNDING * np.abs(payoffs).max())
 
 
 def _twin(payoffs: np.ndarray, entry: tuple[int, ...], groups: Groups) -> tuple[tuple[int, ...], list]:

@@ -25,7 +25,7 @@ def zero_sum_nash(payoffs: ArrayLike) -> np.ndarray:
     if len(table) != 2:
         raise ValueError(f"zero_sum_nash needs two players; got {len(table)} (shape {table.shape}): use alpha_rank")
     row = _centred_row_payoffs(table)
-    return product([_maximin(row), _maximin(-row.T)])
+    return product(_maximin(row))
 
 
 def _centred_row_payoffs(table: np.ndarray) -> np.ndarray:
@@ -53,24 +53,22 @@ def _centred_row_payoffs(table: np.ndarray) -> np.ndarray:
     return centred[0]
 
 
-def _maximin(own: np.ndarray) -> np.ndarray:
-    """A strategy x [m] that maximises min_b (x @ own)[b]; own [m, n] in [-1, 1].
+def _maximin(row: np.ndarray) -> list[np.ndarray]:
+    """Strategies x [m], y [n] that maximise min_b (x @ row)[b] and minimise max_a (row @ y)[a]; row [m, n] in [-1, 1].
 
-    max v  s.t.  x @ own[:, b] >= v for every b, sum(x) = 1, x >= 0.
+    min sum(w)  s.t.  w @ (row + 2)[:, b] >= 1 for every b, w >= 0: game and value are positive, w is x / value, and
+    the dual solution is y / value [Dantzig 1951].
     """
-    rows, columns = own.shape
     result = linprog(
-        c=np.append(np.zeros(rows), -1.0),
-        A_ub=np.hstack([-own.T, np.ones((columns, 1))]),
-        b_ub=np.zeros(columns),
-        A_eq=np.append(np.ones(rows), 0.0)[None, :],
-        b_eq=[1.0],
-        bounds=[(0, None)] * rows + [(None, None)],
-        method="highs-ds",  # the simplex ends at a vertex, exact to rounding
+        c=np.ones(len(row)),
+        A_ub=-(row + 2).T,
+        b_ub=-np.ones(row.shape[1]),
+        method="highs-ipm",  # interior points, and from there to a vertex, which is exact to rounding
+        options={"presolve": False, "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if not result.success:
         raise RuntimeError(
             f"the linear program of a finite game always has a solution, yet HiGHS says: {result.message}"
         )
-    strategy = np.maximum(result.x[:rows], 0)
-    return strategy / strategy.sum()
+    weights = (np.maximum(side, 0) for side in (result.x, -result.ineqlin.marginals))
+    return [side / side.sum() for side in weights]

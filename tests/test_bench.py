@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from counterplay.bench import __main__ as command
@@ -39,11 +38,30 @@ def test_the_command_prints_and_writes_the_table(capsys, tmp_path):
 
 
 def test_alpha_rank_is_timed_beside_open_spiel():
-    payoffs = np.random.default_rng(0).normal(size=(2, 3, 3))
-    row = metasolvers._row(payoffs, alpha=1.0, with_peer=True)
+    row = metasolvers._beside_open_spiel((3, 3), alpha=1.0, repeats=1)
     assert row.peer == "OpenSpiel"
     assert row.ratio == pytest.approx(row.peer_value / row.ours)
-    assert "differs by" in row.note
+    residual, difference = row.note.split("; differs by ")
+    assert float(residual.removeprefix("residual ")) <= 1e-10
+    assert float(difference) <= 1e-8
+
+
+def test_the_memory_of_the_largest_game_is_told(monkeypatch, capsys):
+    monkeypatch.setattr(metasolvers, "LARGEST", (3, 3))
+    metasolvers.solve_largest(1.0)
+    seconds, peak, residual = capsys.readouterr().out.splitlines()
+    assert float(seconds) > 0
+    assert int(peak) > 2**20
+    assert residual.startswith("residual ")
+
+
+def test_the_linear_program_is_timed_beside_open_spiel(monkeypatch):
+    monkeypatch.setattr(metasolvers, "ACTIONS", 5)
+    row = metasolvers._linear_program()
+    assert row.ratio == pytest.approx(row.peer_value / row.ours)
+    ours, peers = row.note.removeprefix("NashConv ").split(", the peer's ")
+    assert float(ours) <= 1e-12
+    assert float(peers) <= 1e-6
 
 
 def test_exact_values_are_those_of_open_spiel():

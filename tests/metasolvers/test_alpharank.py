@@ -9,13 +9,17 @@ from open_spiel.python.egt import alpharank as peer
 from open_spiel.python.egt.examples.alpharank_example import get_kuhn_poker_data
 
 from metasolvers import (
+    NotConverged,
     alpha_rank,
+    alpharank,
     fixation_edges,
     fixation_probability,
     log_fixation_probability,
     markov,
+    stationarity,
     transition_matrix,
 )
+from metasolvers.alpharank import alpha_ranks
 from tests.golden_cases import numbers, select
 
 FINITE = [
@@ -93,6 +97,22 @@ def eliminate(rates, states):
     for kept in range(1, len(states)):
         mass[states[kept]] = sum(mass[state] * rates[state].get(states[kept], 0) for state in states[:kept])
     return mass
+
+
+def state_reduction(matrix, block=64):
+    """pi [K] of a dense chain by the same elimination, many states at a time where they leave the rest alone."""
+    moves = matrix.copy()
+    for end in range(len(moves), 1, -block):
+        start = max(1, end - block)
+        for gone in range(end - 1, start - 1, -1):
+            moves[:gone, gone] /= moves[gone, :gone].sum()
+            moves[start:gone, :gone] += np.outer(moves[start:gone, gone], moves[gone, :gone])
+            moves[:start, start:gone] += np.outer(moves[:start, gone], moves[gone, start:gone])
+        moves[:start, :start] += moves[:start, start:end] @ moves[start:end, :start]
+    mass = np.ones(len(moves))
+    for state in range(1, len(moves)):
+        mass[state] = mass[:state] @ moves[:state, state]
+    return mass / mass.sum()
 
 
 def residual(payoffs, **arguments):
@@ -193,9 +213,19 @@ def test_cycles_find_what_elimination_finds(payoffs, alpha):
     graph = markov.Graph(source, target, np.searchsorted(source, np.arange(size + 1)))
     jumps = log_rates - markov.log_sums(log_rates, graph.starts)[source]
     expected = markov._eliminate(graph, jumps)
-    found = markov._measure(graph, jumps)
+    found, step = markov._measure(graph, jumps)
+    assert step == 0
     expected, found = expected - expected.max(), found - found.max()
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1.0])
+@pytest.mark.parametrize("shape", [(6, 6, 6, 6), (30, 30), pytest.param((8, 8, 8, 8), marks=pytest.mark.slow)])
+def test_agrees_with_state_reduction(shape, alpha):
+    """To 1e-10 and better, every entry relative to itself, in chains that hardly ever leave a few profiles too."""
+    payoffs = normal(shape)
+    expected = state_reduction(transition_matrix(payoffs, alpha, normalize=False).toarray())
+    np.testing.assert_allclose(alpha_rank(payoffs, alpha, normalize=False).ravel(), expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0])
@@ -287,8 +317,43 @@ def test_an_unsettled_chain_is_never_returned(monkeypatch):
     """Without enough cycles: elimination while that is possible, an error where it is not."""
     payoffs = potential((4, 4, 4))
     expected = alpha_rank(payoffs, 100, normalize=False)
-    monkeypatch.setattr(markov, "_settle", lambda graph, jumps, measure, cycles, accuracy: (measure, False))
+    monkeypatch.setattr(markov, "_settle", lambda graph, jumps, measure, cycles, accuracy: (measure, 0.5))
     np.testing.assert_allclose(alpha_rank(payoffs, 100, normalize=False), expected, atol=1e-12)
     monkeypatch.setattr(markov, "LAST_RESORT", 0)
-    with pytest.raises(RuntimeError, match="did not settle"):
+    with pytest.raises(NotConverged, match=r"did not settle.* 0\.5") as caught:
         alpha_rank(payoffs, 100, normalize=False)
+    assert caught.value.value == 0.5
+    assert caught.value.sigma.shape == (4, 4, 4)
+    assert caught.value.sigma.sum() == pytest.approx(1)
+
+
+def test_a_residual_above_its_tolerance_is_never_returned(monkeypatch):
+    """Here every cycle claims to have settled at once."""
+    monkeypatch.setattr(markov, "_settle", lambda graph, jumps, measure, cycles, accuracy: (measure, 0.0))
+    with pytest.raises(NotConverged, match="stationarity"):
+        alpha_rank(normal((4, 4, 4)), 1, normalize=False)
+
+
+@pytest.mark.parametrize("payoffs", [normal((6, 6, 6)), potential((4, 4, 4)), majority(5, 3)])
+def test_one_alpha_after_the_other(payoffs):
+    """Each starts from where the last one points, and arrives where it would from scratch; 0 points nowhere."""
+    alphas = [0, *np.geomspace(0.01, 1000, 8), 0, 0.5]
+    for alpha, sigma in zip(alphas, alpha_ranks(payoffs, alphas, normalize=False), strict=True):
+        np.testing.assert_allclose(sigma, alpha_rank(payoffs, alpha, normalize=False), rtol=1e-8, atol=1e-290)
+
+
+def test_stationarity_is_the_residual_of_the_matrix():
+    """Of mass anywhere."""
+    payoffs, sigma = normal((3, 4, 2)), np.random.default_rng(1).dirichlet(np.ones(24)).reshape(3, 4, 2)
+    matrix = transition_matrix(payoffs, 0.3, 20, normalize=False)
+    expected = np.abs(sigma.ravel() @ matrix - sigma.ravel()).sum()
+    assert stationarity(payoffs, sigma, 0.3, 20, normalize=False) == pytest.approx(expected, rel=1e-12)
+
+
+def test_blocks_change_nothing(monkeypatch):
+    payoffs = normal((6, 5, 4))
+    expected = alpha_rank(payoffs, 2, normalize=False)
+    for module in (markov, alpharank):
+        monkeypatch.setattr(module, "BLOCK", 50)
+    np.testing.assert_allclose(alpha_rank(payoffs, 2, normalize=False), expected, rtol=1e-12)
+    assert stationarity(payoffs, expected, 2, normalize=False) <= 1e-12
