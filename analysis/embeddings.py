@@ -50,7 +50,7 @@ def population_plane(
     if worth.shape != (len(table),):
         raise ValueError(f"ratings must be one for each of {len(table)} policies; got {worth.shape}")
     played = marginal(zero_sum_nash([table, -table]), 0) > PLAYED
-    axis = axis_or_new(axis, 4.6, 3.8)
+    axis = axis_or_new(axis, 4.4, 3.8)
     axis.plot(0, 0, "+", color="0.5", markersize=9, zorder=1)
     x, y = points.T
     dots = axis.scatter(x, y, s=34, c=worth, cmap="cividis", edgecolor="w", linewidth=0.6, zorder=3)
@@ -62,7 +62,7 @@ def population_plane(
     seen = np.vstack([points, np.zeros(2)])
     middle, reach = (seen.max(axis=0) + seen.min(axis=0)) / 2, 0.65 * np.ptp(seen, axis=0).max() or 1.0
     axis.set(xlim=middle[0] + reach * SIDES, ylim=middle[1] + reach * SIDES, aspect="equal")
-    axis.figure.colorbar(dots, ax=axis, label=label, shrink=0.85)
+    axis.figure.colorbar(dots, ax=axis, label=label, shrink=0.7)
     key_below(axis, [ring], drop=34)
     _name(axis, points, labels, [i for i in range(len(table)) if len(table) <= MOST_NAMED or played[i]])
     return axis

@@ -18,6 +18,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from analysis.embeddings import population_plane
+from analysis.fields import simplex_field, square_field
 from analysis.files import write_whole
 from analysis.graph import policy_graph, profile_graph, response_graph
 from analysis.load import Run, load_run
@@ -55,6 +56,8 @@ __all__ = [
     "population_plane",
     "profile_graph",
     "response_graph",
+    "simplex_field",
+    "square_field",
 ]
 
 DOTS_PER_INCH = 300

@@ -149,7 +149,7 @@ def _draw(axis: Axes | None, land: Landscape) -> Axes:
     for node, turn in zip(order, turns, strict=True):
         _name(axis, places[node], turn, land.names[node], crowded=len(order) > CROWD)
     edges = _edges_between(order, land)
-    key_below(axis, [*_key(land, order), *_key_of_edges(edges)])
+    key_below(axis, [*_key(land, order), *_key_of_edges(edges)], drop=14)
     spacing = 72 * min(inches(axis)) / 2.6 * 2 * math.sin(math.pi / max(len(order), 3))
     across = min(NODE, 0.7 * spacing)
     for source, target, strength in edges:

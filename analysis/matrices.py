@@ -23,6 +23,10 @@ from analysis.panels import (
 
 CELL = 0.62
 """Inches a cell takes where there is room."""
+ROUNDING = 1e-9
+"""Of the largest value: what exact values may differ by and be the same."""
+LETTER = 0.07
+"""Inches a letter of a name takes."""
 Reference = float | Literal["mirror"]
 
 
@@ -41,7 +45,8 @@ def payoff_matrix(
     `errors` [k_0, k_1] are standard errors, 0 where a value is exact. Cells are grey that differ from the `reference`
     by less than 1.96 of them: a number (0 of gains, 0.5 of shares of games won) or "mirror", in a square matrix the
     cell on the other side of the diagonal. Columns are named as rows are, where there are as many. `label` is what the
-    values are, with their unit. Numbers that could not be read are left out, and names thinned.
+    values are, with their unit. Numbers that could not be read are left out, and names thinned: both are sized for the
+    room that the axis has now, so put several pictures into subfigures, where they keep it.
     Raises ValueError for what is no such matrix, and for names that are not one a policy.
 
     >>> axis = payoff_matrix([[0, 1, -1], [-1, 0, 1], [1, -1, 0]], names=("rock", "scissors", "paper"))
@@ -50,7 +55,10 @@ def payoff_matrix(
     table, spread = _checked(values, errors)
     rows = checked_names(names, table.shape[0])
     across = rows if columns is None and table.shape[0] == table.shape[1] else checked_names(columns, table.shape[1])
-    axis = axis_or_new(axis, *(min(7.0, 1.9 + CELL * count) for count in table.shape[::-1]))
+    sides = zip(table.shape[::-1], (rows, across), strict=True)
+    axis = axis_or_new(
+        axis, *(min(7.0, 1.7 + CELL * count + LETTER * max(map(len, beside))) for count, beside in sides)
+    )
     unclear = _unclear(table, spread, reference)
     image = heatmap(axis, table, *_colours(table, reference))
     axis.imshow(np.where(unclear, 0.0, np.nan), cmap=ListedColormap(["0.9"]), aspect="auto")
@@ -64,6 +72,11 @@ def payoff_matrix(
     _name_ticks(axis, rows, across)
     write_estimates(axis, image, table, spread, inches(axis), quiet=unclear)
     return axis
+
+
+def _side(cells: int, names: list[str]) -> float:
+    """Inches for so many cells, and for names beside them."""
+    return min(7.0, 1.7 + CELL * cells + LETTER * max(map(len, names)))
 
 
 def _checked(values: ArrayLike, errors: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
@@ -80,11 +93,13 @@ def _unclear(table: np.ndarray, errors: np.ndarray, reference: Reference | None)
     """Where a cell cannot be told from the reference at 95 %; nowhere without one."""
     if reference is None:
         return np.zeros(table.shape, dtype=bool)
+    rounding = ROUNDING * np.nanmax(np.abs(table))
     if reference != "mirror":
-        return np.abs(table - reference) <= INTERVAL * errors
+        return np.abs(table - reference) <= INTERVAL * errors + rounding
     if table.shape[0] != table.shape[1]:
         raise ValueError(f"only a square matrix has a mirror; got {table.shape}: give a number as reference")
-    return (np.abs(table - table.T) <= INTERVAL * np.hypot(errors, errors.T)) & ~np.eye(len(table), dtype=bool)
+    alike = np.abs(table - table.T) <= INTERVAL * np.hypot(errors, errors.T) + rounding
+    return alike & ~np.eye(len(table), dtype=bool)
 
 
 def _colours(table: np.ndarray, reference: Reference | None) -> tuple[str, Normalize]:

@@ -63,7 +63,10 @@ def axis_or_new(axis: Axes | None, width: float, height: float) -> Axes:
 def inches(axis: Axes) -> tuple[float, float]:
     """Width and height of an axis once everything on its figure has been given its room."""
     figure = axis.figure.figure  # the whole one, of a subfigure too
-    figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    axis.apply_aspect()
     box = axis.get_window_extent()
     return box.width / figure.dpi, box.height / figure.dpi
 

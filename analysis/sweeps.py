@@ -113,8 +113,8 @@ def spread(heights: list[float], gap: float, low: float, high: float) -> list[fl
     That is an isotonic regression, by pooling those that would overlap. Where there is no room for all, the first
     stand above `high`.
 
-    >>> spread([0.5, 0.5, 0.1], 0.2, 0.0, 1.0)
-    [0.6, 0.4, 0.1]
+    >>> spread([0.5, 0.5, 0.0], 0.25, 0.0, 1.0)
+    [0.625, 0.375, 0.0]
     """
     pools: list[tuple[float, int]] = []  # mean of heights + place * gap, which must not rise; and of how many
     for place, height in enumerate(heights):

@@ -39,10 +39,22 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "games.noise": ("Noise", "Purpose", "unit_seed"),
     "games.conformance": ("check", "check_faces", "check_game", "ConformanceError", "Report"),
     "metasolvers": (
-        *("META_SOLVERS", "meta_solver", "Entry", "Law", "NotConverged"),
+        *("META_SOLVERS", "meta_solver", "Entry", "Law", "Certificate", "NotConverged"),
+        *("alpha_rank", "alpha_limit", "response_graph"),
+        *("zero_sum_nash", "max_entropy_nash", "mixed_integer_nash", "logit_nash", "uniform"),
+        *("max_welfare_ce", "max_welfare_cce", "max_gini_ce", "max_gini_cce", "max_entropy_ce", "max_entropy_cce"),
         *("regret_matching", "regret_matching_plus", "hedge", "fictitious_play", "replicator", "projected_replicator"),
         *("iterated_elimination", "rectified_nash", "softmax", "latest"),
-        *("nash_conv", "cce_gap", "exploitability", "deviation_gains", "expected_payoffs", "marginal", "product"),
+        *(
+            "nash_conv",
+            "cce_gap",
+            "ce_gap",
+            "exploitability",
+            "deviation_gains",
+            "expected_payoffs",
+            "marginal",
+            "product",
+        ),
         *("is_product", "independent"),
         *("check_payoffs", "check_sigma", "payoff_spread", "stationarity"),
         *("transition_matrix", "fixation_edges", "fixation_probability", "log_fixation_probability"),
@@ -73,6 +85,17 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("check_groups", "check_symmetric", "exchangeable_groups", "symmetric_table", "symmetrised"),
         *("expand", "reduce"),
     ),
+    "metasolvers.comparisons": (
+        *("win_matrix", "wins_of_payoffs", "advantages", "win_probabilities", "Interval"),
+        *("two_player", "check_wins", "check_antisymmetric"),
+    ),
+    "metasolvers.ratings": (
+        *("elo_expected_score", "elo_update", "bradley_terry", "Ratings", "openskill_ratings", "Skills"),
+    ),
+    "metasolvers.nash_averaging": ("nash_averaging", "nash_averaging_tasks", "NashAverage", "TaskAverage"),
+    "metasolvers.hodge": ("hodge", "Hodge", "disc_components", "Discs"),
+    "metasolvers.diversity": ("effective_diversity", "expected_cardinality", "relative_population_performance"),
+    "metasolvers.skill_games": ("FAMILIES", "skill_game", "divisions"),
     "metasolvers.symmetric_games": (
         *("symmetric_nash", "symmetric_regret", "strategy_payoffs", "symmetric_replicator_field"),
     ),
@@ -94,8 +117,11 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "analysis.load": ("load_run", "Run", "Iteration"),
     "analysis.runs": ("list_runs", "glance", "Listed"),
     "analysis.tables": ("columns", "measures", "payoff_table", "meta_strategies", "policies", "learning_curves"),
-    "analysis.figures": ("draw", "payoff_matrices", "meta_strategy", "learning", "convergence"),
-    "analysis.graph": ("response_graph",),
+    "analysis.figures": (
+        *("draw", "payoff_matrices", "meta_strategy", "learning", "convergence", "response_graph"),
+        *("payoff_matrix", "profile_graph", "policy_graph", "mass_against_alpha", "square_field", "simplex_field"),
+        "population_plane",
+    ),
     "analysis.report": ("write",),
 }
 """Module -> what it offers; everything else may change without notice."""

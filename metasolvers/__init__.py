@@ -117,6 +117,7 @@ def meta_solver(name: str) -> MetaSolver:
 
 __all__ = [
     "META_SOLVERS",
+    "Certificate",
     "Entry",
     "Law",
     "MetaSolver",
