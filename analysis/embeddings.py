@@ -9,8 +9,8 @@ from matplotlib.colors import Normalize
 from numpy.typing import ArrayLike
 
 from analysis.panels import ORANGE, Names, axis_or_new, checked_names, inches, key_below, styled
-from metasolvers import marginal, zero_sum_nash
 from metasolvers.hodge import disc_components
+from metasolvers.nash_averaging import nash_averaging
 
 PLAYED = 1e-6
 """Probability from which a policy is in the support of the equilibrium."""
@@ -49,7 +49,7 @@ def population_plane(
     worth = table.mean(axis=1) if ratings is None else np.asarray(ratings, dtype=float)
     if worth.shape != (len(table),):
         raise ValueError(f"ratings must be one for each of {len(table)} policies; got {worth.shape}")
-    played = marginal(zero_sum_nash([table, -table]), 0) > PLAYED
+    played = nash_averaging(table).p > PLAYED
     axis = axis_or_new(axis, 4.4, 3.8)
     axis.plot(0, 0, "+", color="0.5", markersize=9, zorder=1)
     x, y = points.T

@@ -7,13 +7,13 @@ settled when its distribution, and those of all larger intensities that were tri
 the limit. Masses are compared and never intensities, so units of payoff do not matter.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metasolvers.alpharank import alpha_rank
+from metasolvers.alpharank import alpha_ranks
 from metasolvers.contract import Certificate, NotConverged
 from metasolvers.metagame import check_payoffs
 from metasolvers.response_graph import alpha_limit, responses
@@ -56,7 +56,7 @@ def sweep(
     """
     table = check_payoffs(payoffs)
     return _sweep(
-        lambda alpha: alpha_rank(table, alpha, population_size, normalize),
+        lambda tried: alpha_ranks(table, tried, population_size, normalize),
         alpha_limit(table, population_size, normalize),
         _doubling(responses(table, normalize).gain, population_size) if alphas is None else _ascending(alphas),
         tolerance,
@@ -75,7 +75,7 @@ def sweep_single(
     """The same of `alpha_rank_single`, whose arguments and errors these are."""
     gain = advantages(payoffs, population_size, normalize, selection).gain
     return _sweep(
-        lambda alpha: alpha_rank_single(payoffs, alpha, population_size, normalize, selection),
+        lambda tried: (alpha_rank_single(payoffs, alpha, population_size, normalize, selection) for alpha in tried),
         alpha_limit_single(payoffs, population_size, normalize, selection),
         _doubling(gain, population_size) if alphas is None else _ascending(alphas),
         tolerance,
@@ -115,16 +115,20 @@ def total_variation(pi: ArrayLike, other: ArrayLike) -> float:
 
 
 def _sweep(
-    rank: Callable[[float], np.ndarray], limit: np.ndarray, alphas: np.ndarray, tolerance: float, patient: bool
+    ranks: Callable[[Iterable[float]], Iterator[np.ndarray]],
+    limit: np.ndarray,
+    alphas: np.ndarray,
+    tolerance: float,
+    patient: bool,
 ) -> Sweep:
     """Rank at all the alphas if patient, else until two in a row are near the limit."""
     if not 0 < tolerance < 1:
         raise ValueError(f"tolerance must be a share of the mass, in (0, 1); got {tolerance}")
     pi: list[np.ndarray] = []
     distance: list[float] = []
-    for alpha in alphas:
-        pi.append(rank(float(alpha)))
-        distance.append(total_variation(pi[-1], limit))
+    for ranked in ranks(alphas.tolist()):
+        pi.append(ranked)
+        distance.append(total_variation(ranked, limit))
         if not patient and len(distance) > 1 and max(distance[-2:]) <= tolerance:
             break
     tried, far = alphas[: len(pi)], np.flatnonzero(np.array(distance) > tolerance)
