@@ -9,7 +9,7 @@ from games.policies import Uniform
 from marl.oracles import PPO
 from marl.population import PayoffTable
 from marl.psro import best_response, psro
-from metasolvers import deviation_gains, nash_conv, uniform, zero_sum_nash
+from metasolvers import META_SOLVERS, deviation_gains, nash_conv, uniform, zero_sum_nash
 from tests.golden_cases import select
 
 PAYOFFS = rock_paper_scissors().payoffs
@@ -34,13 +34,26 @@ def respond(populations, sigma, iteration):
     return [int(np.argmax(gains)) for gains in deviation_gains(PAYOFFS, whole(populations, sigma))]
 
 
-def test_double_oracle_on_rock_paper_scissors():
-    """From Rock: Paper, then Scissors; exploitability 1, 1, 0 with one, two, three strategies [by hand]."""
+@pytest.mark.parametrize(
+    "case", [case for case in select("psro_double_oracle", check="manual") if case.id == "psro-rps-population"]
+)
+def test_double_oracle_on_rock_paper_scissors(case):
+    """From Rock: Paper, then Scissors."""
     snapshots = list(psro([[0], [0]], respond, evaluate, zero_sum_nash, 2))
     assert [snapshot.iteration for snapshot in snapshots] == [0, 1, 2]
     assert snapshots[-1].populations == [[0, 1, 2], [0, 1, 2]]
     gaps = [nash_conv(PAYOFFS, whole(s.populations, s.sigma)) / 2 for s in snapshots]
-    assert gaps == pytest.approx([1, 1, 0], abs=1e-9)
+    expected = case["expected"]["exploitability_after_k_strategies"].values()
+    assert gaps == pytest.approx(list(expected), abs=case["tolerance"])
+
+
+@pytest.mark.parametrize("name", META_SOLVERS)
+def test_every_meta_solver_drives_the_loop(name):
+    """Within two iterations everything is found that wins against something that was played."""
+    *_, last = psro([[0], [0]], respond, evaluate, META_SOLVERS[name].solve, 2)
+    assert last.sigma.shape == (3, 3)
+    assert last.sigma.sum() == pytest.approx(1)
+    assert all(1 in population for population in last.populations)  # paper, to rock
 
 
 @pytest.mark.parametrize(
