@@ -268,7 +268,9 @@ def _key(land: Landscape, shown: list[int]) -> list[Line2D]:
             key.append(Line2D([], [], color=colour, label=label, **dots))
     inside = [node for sink in land.sinks for node in sink]
     if set(shown) - set(inside):
-        key.append(Line2D([], [], color=TRANSIENT, label=f"passed through: {1 - land.mass[inside].sum():.1%}", **dots))
+        key.append(
+            Line2D([], [], color=TRANSIENT, label=f"passed through: {max(1 - land.mass[inside].sum(), 0):.1%}", **dots)
+        )
     if len(shown) < len(land.mass):
         text = f"{len(shown)} of {len(land.mass)} nodes shown, {land.mass[shown].sum():.1%} of the mass"
         key.append(Line2D([], [], linestyle="", label=text))

@@ -94,6 +94,7 @@ def _name_ends(axis: Axes, last: float, ends: list[tuple[float, str, str]]) -> N
     for end, height in zip(order, heights, strict=True):
         share, name, colour = ends[end]
         lead = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
+        lead["relpos"] = (0, 0.5)  # from the middle of its left side, so as not to cross other names
         axis.annotate(
             name,
             (last, share),

@@ -116,7 +116,7 @@ def _show(games: list[Game], found: list[list[Row]]) -> int:
 
 
 def _write(folder: Path, document: dict[str, Any], games: list[Game], found: list[list[Row]]) -> None:
-    """README.md with the tables, and results.json with all digits."""
+    """README.md with the tables, and results.json with the digits that other processors and versions share."""
     sections = [_section(game, compared) for game, compared in zip(games, found, strict=True)]
     sources = [f"- *{name}*: {text}" for name, text in document["sources"].items()]
     before, rest = (HERE / "README.md").read_text().split(BEGIN)
@@ -124,7 +124,7 @@ def _write(folder: Path, document: dict[str, Any], games: list[Game], found: lis
     tables = "\n\n".join([*sections, "## Sources", "\n".join(sources)])
     (folder / "README.md").write_text(f"{before}{BEGIN}\n\n{tables}\n\n{END}{after}")
     results = {
-        game.name: [row._asdict() | {"ok": row.ok} for row in compared]
+        game.name: [row._asdict() | {"ours": float(f"{row.ours:.12g}"), "ok": row.ok} for row in compared]
         for game, compared in zip(games, found, strict=True)
     }
     (folder / "results.json").write_text(json.dumps(results, indent=1, default=_plain) + "\n")
