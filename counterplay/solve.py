@@ -52,22 +52,28 @@ def main(
         )
         return 0
     solve = solver_named(solver)
-    table = read(payoffs)
+    table, exact = read(payoffs)
     parameters = _parameters(solver, set)
     sigma = solve(table, **parameters)
     _show(screen, table, sigma)
     _certify(screen, META_SOLVERS[solver], table, sigma, parameters)
+    if not exact:
+        screen.print("payoffs are estimates, whose errors these numbers leave out: `counterplay show` tells them")
     if save is not None:
         np.save(save, sigma)
     return 0
 
 
-def read(path: Path) -> np.ndarray:
-    """Payoffs [N, k_1, ..., k_N] from a run folder or file. Raises ValueError for one that holds none."""
+def read(path: Path) -> tuple[np.ndarray, bool]:
+    """Payoffs [N, k_1, ..., k_N] from a run folder or file, and whether they are exact, as files are taken to be.
+
+    Raises ValueError for one that holds none.
+    """
     if path.is_dir():
         from analysis.load import load_run
 
-        return load_run(path).iterations[-1].mean
+        run = load_run(path)
+        return run.iterations[-1].mean, run.exact
     readers = {".npy": _npy, ".json": _json, ".csv": _csv}
     if path.suffix not in readers:
         raise ValueError(f"payoffs are read from a run folder, .npy, .json or .csv; got {path}")
@@ -77,7 +83,7 @@ def read(path: Path) -> np.ndarray:
         values = readers[path.suffix](path)
     except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
-    return check_payoffs(values)
+    return check_payoffs(values), True
 
 
 def _npy(path: Path) -> np.ndarray:
@@ -103,11 +109,23 @@ def _parameters(solver: str, given: tuple[str, ...]) -> dict[str, Any]:
             raise ValueError(f"a parameter is set as name=value, got {setting!r}")
         if name not in known:
             raise unknown(f"parameter of {solver}", name, known)
-        try:
-            found[name] = json.loads(value.lower() if value in ("True", "False", "None") else value)
-        except ValueError:
-            found[name] = value  # a word
+        found[name] = _value(name, value, known[name].default)
     return found
+
+
+def _value(name: str, given: str, default: Any) -> Any:
+    """A parameter's value, of the kind that its default has."""
+    try:
+        value = json.loads(given.lower() if given in ("True", "False") else given)
+    except ValueError:
+        value = given
+    kind = type(default)
+    if kind is float and type(value) is int:
+        value = float(value)
+    if default is not None and type(value) is not kind:
+        wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}.get(kind, str(kind))
+        raise ValueError(f"{name} is {wanted}, got {given!r}; several settings are separated by spaces")
+    return value
 
 
 def _row(name: str, entry: Entry) -> tuple[str, ...]:
@@ -138,7 +156,7 @@ def _largest(mass: np.ndarray) -> np.ndarray:
 
 def _certify(screen: Screen, entry: Entry, table: np.ndarray, sigma: np.ndarray, parameters: dict[str, Any]) -> None:
     name, gap = ("nash_conv", nash_conv) if is_product(sigma) else ("cce_gap", cce_gap)
-    screen.print(f"{name}: {gap(table, sigma):.3g} (exact, in the payoffs' units, among these policies)")
+    screen.print(f"{name}: {gap(table, sigma):.3g} (in the payoffs' units, among these policies)")
     if entry.certificate is not None and entry.certificate.name != name:
         measure = entry.certificate.measure
         asked = {key: parameters[key] for key in inspect.signature(measure).parameters if key in parameters}

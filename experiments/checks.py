@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 # What takes its time to import is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
+    import numpy as np
+
     from metasolvers import MetaSolver
 
 MOST_PROFILES = 2**17
@@ -31,15 +33,23 @@ def checked_solver(name: str, players: int, **options: float) -> "MetaSolver":
 
     Raises ValueError for an unknown name, and where it cannot solve games of so many players.
     """
-    import numpy as np
-
     from metasolvers import meta_solver
 
     solver = meta_solver(name)
     known = {option: value for option, value in options.items() if option in signature(solver).parameters}
     solver = partial(solver, **known)
-    solver(np.zeros((players, *[1] * players)))  # meta-solvers say themselves what they cannot solve
+    solver(_transfer(players))  # meta-solvers say themselves what they cannot solve
     return solver
+
+
+def _transfer(players: int) -> "np.ndarray":
+    """A small zero-sum payoff tensor: the first player may take 1 from the second, or gain it where there is none."""
+    import numpy as np
+
+    payoffs = np.zeros((players, *(2,) * players))
+    payoffs[0, 1] = 1
+    payoffs[1:2, 1] = -1
+    return payoffs
 
 
 def check_profiles(iterations: int, players: int) -> None:

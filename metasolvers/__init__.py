@@ -110,7 +110,8 @@ META_SOLVERS: dict[str, Entry] = {
 def meta_solver(name: str) -> MetaSolver:
     """The meta-solver of that name. Raises ValueError, with the nearest names, for one that is not registered."""
     if name not in META_SOLVERS:
-        near = get_close_matches(name, META_SOLVERS) or sorted(META_SOLVERS)
+        alike = [known for known in META_SOLVERS if name in known or known in name]
+        near = alike or get_close_matches(name, META_SOLVERS) or sorted(META_SOLVERS)
         raise ValueError(f"no meta-solver {name!r}: did you mean {' or '.join(map(repr, near))}?")
     return META_SOLVERS[name].solve
 

@@ -54,7 +54,9 @@ def test_the_same_table_from_any_file(suffix: str, tmp_path: Path, capsys: pytes
 
 def test_the_last_table_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", str(ROOT / "tests" / "data" / "run")]) == 0
-    assert "player 3" in shown(capsys)
+    out = shown(capsys)
+    assert "player 3" in out
+    assert "payoffs are estimates" in out
 
 
 def test_parameters_reach_the_meta_solver(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,6 +75,8 @@ def test_parameters_reach_the_meta_solver(table: str, tmp_path: Path, capsys: py
         (["--set", "alfa=1"], "did you mean 'alpha'"),
         (["--set", "alpha"], "name=value"),
         (["--set", "alpha=-1"], "alpha must be"),
+        (["--set", "alpha=1,population_size=20"], "alpha is a number, got '1,population_size=20'"),
+        (["--set", "normalize=no"], "normalize is true or false, got 'no'"),
     ],
 )
 def test_wrong_arguments(arguments: list[str], message: str, table: str, capsys: pytest.CaptureFixture[str]) -> None:

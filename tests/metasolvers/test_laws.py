@@ -13,7 +13,7 @@ import metasolvers
 from metasolvers import META_SOLVERS, Law, NotConverged, check_sigma, meta_solver, uniform
 
 every_meta_solver = pytest.mark.parametrize("name", sorted(META_SOLVERS))
-quick = settings(max_examples=20, deadline=None, derandomize=True)
+quick = settings(max_examples=12, deadline=None, derandomize=True)
 PLAYERS = {"any": (1, 4), "two_player": (2, 2), "zero_sum": (2, 2)}
 
 
@@ -238,6 +238,8 @@ def test_lookup():
         meta_solver("alpharank")
     with pytest.raises(ValueError, match=r"'alpha_rank' or .* or 'zero_sum_nash'"):
         meta_solver("???")
+    with pytest.raises(ValueError, match=r"did you mean 'zero_sum_nash' or .* or 'max_entropy_nash'"):
+        meta_solver("nash")
 
 
 def test_the_package_stands_on_a_few_libraries_alone():
