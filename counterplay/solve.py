@@ -157,7 +157,9 @@ def _largest(mass: np.ndarray) -> np.ndarray:
 def _certify(screen: Screen, entry: Entry, table: np.ndarray, sigma: np.ndarray, parameters: dict[str, Any]) -> None:
     name, gap = ("nash_conv", nash_conv) if is_product(sigma) else ("cce_gap", cce_gap)
     screen.print(f"{name}: {gap(table, sigma):.3g} (in the payoffs' units, among these policies)")
-    if entry.certificate is not None and entry.certificate.name != name:
-        measure = entry.certificate.measure
+    if entry.certificate is not None:
+        measure, tolerance = entry.certificate.measure, entry.certificate.tolerance
         asked = {key: parameters[key] for key in inspect.signature(measure).parameters if key in parameters}
-        screen.print(f"{entry.certificate.name}: {measure(table, sigma, **asked):.3g}")
+        value = measure(table, sigma, **asked)
+        verdict = f"at most {tolerance:g}" if value <= tolerance else f"not converged: more than {tolerance:g}"
+        screen.print(f"{entry.certificate.name}: {value:.3g}, {verdict}")

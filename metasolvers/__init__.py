@@ -57,7 +57,7 @@ from metasolvers.response_graph import (
     sink_distributions,
 )
 from metasolvers.single_population import alpha_rank_single
-from metasolvers.zero_sum import max_entropy_nash, zero_sum_nash
+from metasolvers.zero_sum import ZERO_SUM, max_entropy_nash, zero_sum_nash
 
 INVARIANT = frozenset({Law.PERMUTES, Law.RENAMES, Law.SHIFTS, Law.SCALES})
 """Indifferent to how a game is written down."""
@@ -70,7 +70,7 @@ META_SOLVERS: dict[str, Entry] = {
     "alpha_rank": Entry(alpha_rank, INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED}, STATIONARY),
     "alpha_limit": Entry(
         alpha_limit,
-        INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED},
+        INVARIANT | {Law.COPIES_ALIKE},  # the certificate is necessary, but does not tell sink components apart
         Certificate("limit_stationarity", limit_stationarity, 1e-10),
     ),
     "response_graph": Entry(
@@ -79,7 +79,7 @@ META_SOLVERS: dict[str, Entry] = {
         Certificate("response_stationarity", response_stationarity, 1e-10),
     ),
     "zero_sum_nash": Entry(
-        zero_sum_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="zero_sum"
+        zero_sum_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, ZERO_SUM, takes="zero_sum"
     ),
     "regret_matching": Entry(regret_matching, VERTEX | {Law.COPIES_ALIKE, Law.CERTIFIED}, SMALL_GAP),
     "regret_matching_plus": Entry(regret_matching_plus, VERTEX | {Law.COPIES_ALIKE, Law.CERTIFIED}, SMALL_GAP),
@@ -95,7 +95,7 @@ META_SOLVERS: dict[str, Entry] = {
         mixed_integer_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="two_player"
     ),
     "logit_nash": Entry(logit_nash, INVARIANT | {Law.COPIES_ALIKE, Law.UNDOMINATED, Law.CERTIFIED}, NASH),
-    "max_entropy_nash": Entry(max_entropy_nash, SELECTED | {Law.COPIES_SHARE}, NASH, takes="zero_sum"),
+    "max_entropy_nash": Entry(max_entropy_nash, SELECTED | {Law.COPIES_SHARE}, ZERO_SUM, takes="zero_sum"),
     "max_welfare_ce": Entry(max_welfare_ce, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, CORRELATED),
     "max_welfare_cce": Entry(max_welfare_cce, VERTEX | {Law.COPIES_SHARE, Law.CERTIFIED}, COARSE),
     "max_gini_ce": Entry(max_gini_ce, SELECTED, CORRELATED, accuracy=1e-6),

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from metasolvers.contract import Certificate, NotConverged
-from metasolvers.markov import BLOCK, Graph, NotSettled, imbalance, log_stationary
+from metasolvers.markov import ACCURACY, BLOCK, Graph, NotSettled, imbalance, log_stationary
 from metasolvers.metagame import check_payoffs, check_sigma
 
 
@@ -51,8 +51,9 @@ def alpha_ranks(
         try:
             log_mass = log_stationary(graph, log_fixation, start=None if slope is None else alpha * slope)
         except NotSettled as unsettled:
-            unsettled.sigma = unsettled.sigma.reshape(table.shape[1:])
-            raise
+            sigma = unsettled.mass.reshape(table.shape[1:])
+            step = Certificate("step still to make in a log", lambda *_: unsettled.step, ACCURACY)
+            raise NotConverged("alpha_rank", sigma, step, unsettled.step, f"lower alpha; {unsettled}") from None
         sigma = np.exp(log_mass).reshape(table.shape[1:])
         residual = _stationarity(graph, log_fixation, sigma)
         if not residual <= STATIONARY.tolerance:

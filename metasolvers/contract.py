@@ -28,7 +28,7 @@ class Law(Enum):
     COPIES_ALIKE = "a policy and its copy get the same mass"
     COPIES_SHARE = "a policy and its copy share the mass that one would get alone, in games without ties"
     UNDOMINATED = "a policy that is worse than another one whatever the others play gets no mass"
-    CERTIFIED = "the certificate is within its tolerance, or NotConverged is raised"
+    CERTIFIED = "the certificate is within its tolerance, or NotConverged is raised; others go on for a fixed time"
 
 
 class Certificate(NamedTuple):
@@ -38,6 +38,7 @@ class Certificate(NamedTuple):
     measure: Callable[[ArrayLike, ArrayLike], float]
     """(payoffs, sigma) -> how far the answer is from perfect; gaps are in units of `payoff_spread`."""
     tolerance: float
+    """Up to which an answer counts as converged."""
 
 
 class Entry(NamedTuple):
@@ -85,9 +86,9 @@ def in_spreads(gap: Callable[[ArrayLike, ArrayLike], float]) -> Callable[[ArrayL
     return measure
 
 
-NASH = Certificate("nash_conv", in_spreads(nash_conv), 1e-8)
+NASH = Certificate("nash_conv / spread", in_spreads(nash_conv), 1e-8)
 """Nash equilibrium: nobody gains by deviating from independent strategies."""
-COARSE = Certificate("cce_gap", in_spreads(cce_gap), 1e-8)
+COARSE = Certificate("cce_gap / spread", in_spreads(cce_gap), 1e-8)
 """Coarse correlated equilibrium."""
-CORRELATED = Certificate("ce_gap", in_spreads(ce_gap), 1e-8)
+CORRELATED = Certificate("ce_gap / spread", in_spreads(ce_gap), 1e-8)
 """Correlated equilibrium."""

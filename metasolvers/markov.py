@@ -14,8 +14,6 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from metasolvers.contract import NotConverged
-
 DIRECT = 40
 """Chains up to this many states are eliminated state by state; cubic, about 2 ms here."""
 LAST_RESORT = 2048
@@ -53,16 +51,15 @@ class Graph(NamedTuple):
         return len(self.starts) - 1
 
 
-class NotSettled(NotConverged):
-    """The best distribution that was found, as `sigma` [size], and the step still to make in its logs."""
+class NotSettled(ArithmeticError):
+    """The best distribution that was found, as `mass` [size], and the `step` still to make in its logs."""
 
     def __init__(self, mass: np.ndarray, step: float) -> None:
-        ArithmeticError.__init__(
-            self,
+        super().__init__(
             f"the stationary distribution of {len(mass)} states did not settle: a log still moves by {step:.2g}, "
-            f"more than {ACCURACY}: soften the rates (alpha-rank's, by a lower alpha)",
+            f"more than {ACCURACY}: soften the rates",
         )
-        self.sigma, self.certificate, self.value, self.tolerance = mass, "step still to make", step, ACCURACY
+        self.mass, self.step = mass, step
 
 
 def log_stationary(graph: Graph, log_rates: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:

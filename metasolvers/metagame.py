@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike
 MASS_TOLERANCE = 1e-6
 """How far a distribution's sum may be from one; rounding of float32 input stays below it."""
 
+LARGEST = 4e307
+"""Largest payoff; sums and differences of four of them are finite."""
+
 
 def check_payoffs(payoffs: ArrayLike) -> np.ndarray:
     """The payoff tensor as float64 [N, k_1, ..., k_N], N >= 1 and every k_i >= 1; a copy unless it already is one.
@@ -26,6 +29,8 @@ def check_payoffs(payoffs: ArrayLike) -> np.ndarray:
             f"payoffs must be [N, k_1, ..., k_N], one axis of policies for each of the N players on axis 0; "
             f"got shape {table.shape}: stack the players' tables with np.stack(tables)"
         )
+    if np.abs(table).max(initial=0) > LARGEST:
+        raise ValueError(f"payoffs must be within +-{LARGEST:g}, where differences stay finite: scale the payoffs down")
     if table.size == 0:
         raise ValueError(f"payoffs need at least one policy per player; got shape {table.shape}: add a first policy")
     return table

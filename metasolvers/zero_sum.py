@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from metasolvers.contract import NASH, certified
+from metasolvers.contract import NASH, Certificate, certified
 from metasolvers.metagame import check_payoffs, product
 from metasolvers.selection import IllConditioned, interior, max_entropy_conic, max_entropy_inside
 
@@ -27,8 +27,8 @@ def zero_sum_nash(payoffs: ArrayLike) -> np.ndarray:
     array([[0.1111, 0.2222],
            [0.2222, 0.4444]])
     """
-    row = _centred_row_payoffs(payoffs, "zero_sum_nash")
-    return product(_maximin(row))
+    row = _cancelled(payoffs, "zero_sum_nash")
+    return certified("zero_sum_nash", payoffs, product(_maximin(row)), ZERO_SUM, NEAR_TIES)
 
 
 def max_entropy_nash(payoffs: ArrayLike) -> np.ndarray:
@@ -44,17 +44,32 @@ def max_entropy_nash(payoffs: ArrayLike) -> np.ndarray:
     >>> max_entropy_nash([rock_twice, -rock_twice]).sum(axis=1).round(4)
     array([0.1667, 0.1667, 0.3333, 0.3333])
     """
-    row = _centred_row_payoffs(payoffs, "max_entropy_nash")
+    row = _cancelled(payoffs, "max_entropy_nash")
     first, second = _maximin(row)
     if not _unique(row, first, second):
         first, second = _most_mixed(row, (first @ row).min(), (row @ second).max())
     sigma = product([first, second])
-    return certified("max_entropy_nash", payoffs, sigma, NASH, "its payoffs nearly tie: round them to what they tell")
+    return certified("max_entropy_nash", payoffs, sigma, ZERO_SUM, NEAR_TIES)
 
 
-def _centred_row_payoffs(payoffs: ArrayLike, solver: str) -> np.ndarray:
+def zero_sum_gap(payoffs: ArrayLike, sigma: ArrayLike) -> float:
+    """NashConv of a product sigma [m, n], per spread, in the game that payoffs [2, m, n] are up to CANCEL_TOLERANCE.
+
+    Payoffs in single precision cancel to 1e-7 only, and so no strategy is an equilibrium of theirs to more digits.
+    Raises ValueError as `zero_sum_nash` does, and for a correlated sigma.
+    """
+    row = _cancelled(payoffs, "zero_sum_gap")
+    return NASH.measure([row, -row], sigma)
+
+
+ZERO_SUM = Certificate("nash_conv / spread", zero_sum_gap, NASH.tolerance)
+NEAR_TIES = "its payoffs nearly tie: round them to what they tell"
+
+
+def _cancelled(payoffs: ArrayLike, solver: str) -> np.ndarray:
     """Player 0's payoffs [m, n] moved and scaled into [-1, 1], which changes no strategy. [2, m, n] in.
 
+    Where the players' differ by rounding, it is the mean of what either says.
     Solvers' tolerances are absolute, so payoffs of 1e-6 or 1e6 must be brought to their own scale. Raises ValueError,
     in the name of the solver, for games that are not of two players or not zero-sum.
     """
@@ -78,24 +93,39 @@ def _centred_row_payoffs(payoffs: ArrayLike, solver: str) -> np.ndarray:
             f"{solver} needs payoffs that cancel (or sum to a constant); at profile {entry} the players get "
             f"{table[0][worst]} and {table[1][worst]}: use logit_nash for general-sum games"
         )
-    return centred[0]
+    return (centred[0] - centred[1]) / 2
 
 
-def _maximin(row: np.ndarray) -> list[np.ndarray]:
+def _maximin(row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Strategies x [m], y [n] that maximise min_b (x @ row)[b] and minimise max_a (row @ y)[a]; row [m, n] in [-1, 1].
+
+    Interior points, and from there to a vertex, are fastest; payoffs that nearly tie may need the simplex.
+    """
+    found = [(np.full(len(row), 1 / len(row)), np.full(row.shape[1], 1 / row.shape[1]))]
+    for method in ("highs-ipm", "highs-ds"):
+        found += _solved(row, method)
+        if _gap(row, found[-1]) <= NASH.tolerance:
+            return found[-1]
+    return min(found, key=lambda pair: _gap(row, pair))
+
+
+def _gap(row: np.ndarray, pair: tuple[np.ndarray, np.ndarray]) -> float:
+    x, y = pair
+    return float((row @ y).max() - (x @ row).min())
+
+
+def _solved(row: np.ndarray, method: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The pair of strategies that HiGHS finds by this method, if it does.
 
     min sum(w)  s.t.  w @ (row + 2)[:, b] >= 1 for every b, w >= 0: game and value are positive, w is x / value, and
     the dual solution is y / value [Dantzig 1951].
     """
-    program = {"c": np.ones(len(row)), "A_ub": -(row + 2).T, "b_ub": -np.ones(row.shape[1])}
     exact = {"presolve": False, "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    # Interior points, and from there to a vertex, are fastest; payoffs that tie up to rounding may need the simplex.
-    results = (linprog(**program, method=method, options=exact) for method in ("highs-ipm", "highs-ds"))
-    result = next((result for result in results if result.success), None)
-    if result is None:
-        raise RuntimeError("the linear program of a finite game always has a solution, yet HiGHS finds none")
-    weights = (np.maximum(side, 0) for side in (result.x, -result.ineqlin.marginals))
-    return [side / side.sum() for side in weights]
+    result = linprog(np.ones(len(row)), -(row + 2).T, -np.ones(row.shape[1]), method=method, options=exact)
+    if not result.success:
+        return []
+    x, y = (np.maximum(side, 0) for side in (result.x, -result.ineqlin.marginals))
+    return [(x / x.sum(), y / y.sum())]
 
 
 def _unique(row: np.ndarray, first: np.ndarray, second: np.ndarray) -> bool:

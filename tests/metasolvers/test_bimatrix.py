@@ -56,7 +56,7 @@ def test_golden_zero_sum(case):
     for side, strategies in zip(("row", "col"), map(np.array, sides), strict=True):
         if expected.get(f"{side}_unique"):
             np.testing.assert_allclose(
-                np.unique(strategies, axis=0), [numbers(expected[f"{side}_strategy"])], atol=1e-6
+                np.unique(strategies, axis=0), [numbers(expected[f"{side}_strategy"])], rtol=0, atol=case["tolerance"]
             )
         if f"{side}_range" in expected:
             reached = np.stack([strategies.min(axis=0), strategies.max(axis=0)], axis=1)

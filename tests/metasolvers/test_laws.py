@@ -226,9 +226,9 @@ def test_payoffs_that_do_not_cancel_are_refused(name):
 def test_what_did_not_converge_says_so_with_its_certificate():
     certificate = META_SOLVERS["zero_sum_nash"].certificate
     pennies, pure = np.array([[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]]), np.array([[1.0, 0], [0, 0]])
-    with pytest.raises(NotConverged, match=r"nash_conv is 1, more than 1e-08: raise steps") as raised:
+    with pytest.raises(NotConverged, match=r"nash_conv / spread is 1, more than 1e-08: raise steps") as raised:
         metasolvers.contract.certified("fictitious_play", pennies, pure, certificate, "raise steps")
-    assert (raised.value.certificate, raised.value.value) == ("nash_conv", 1)
+    assert (raised.value.certificate, raised.value.value) == ("nash_conv / spread", 1)
     np.testing.assert_array_equal(check_sigma(raised.value.sigma), pure)
 
 
