@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from metasolvers.contract import Certificate, NotConverged
 from metasolvers.markov import ACCURACY, BLOCK, Graph, NotSettled, imbalance, log_stationary
-from metasolvers.metagame import check_payoffs, check_sigma
+from metasolvers.metagame import ROUNDING, check_payoffs, check_sigma
 
 
 def alpha_rank(
@@ -52,8 +52,9 @@ def alpha_ranks(
             log_mass = log_stationary(graph, log_fixation, start=None if slope is None else alpha * slope)
         except NotSettled as unsettled:
             sigma = unsettled.mass.reshape(table.shape[1:])
-            step = Certificate("step still to make in a log", lambda *_: unsettled.step, ACCURACY)
-            raise NotConverged("alpha_rank", sigma, step, unsettled.step, f"lower alpha; {unsettled}") from None
+            left = unsettled.step
+            certificate = Certificate("step still to make in a log", lambda *_: left, ACCURACY)
+            raise NotConverged("alpha_rank", sigma, certificate, left, f"lower alpha; {unsettled}") from None
         sigma = np.exp(log_mass).reshape(table.shape[1:])
         residual = _stationarity(graph, log_fixation, sigma)
         if not residual <= STATIONARY.tolerance:
@@ -184,7 +185,7 @@ def _gains(own: np.ndarray, player: int, normalize: bool) -> np.ndarray:
         if not normalize:
             return gains
         largest = max(gains.max(initial=0), -gains.min(initial=0))
-        if largest <= 4 * np.finfo(float).eps * np.abs(own).max():
+        if largest <= ROUNDING * np.abs(own).max():
             return np.zeros_like(gains)
         return gains / largest
 

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike
 MASS_TOLERANCE = 1e-6
 """How far a distribution's sum may be from one; rounding of float32 input stays below it."""
 
+ROUNDING = 1e-13
+"""Payoffs of a player that differ by no more than this share of its largest one are equal: 0.1 + 0.2 and 0.3."""
 LARGEST = 4e307
 """Largest payoff; sums and differences of four of them are finite."""
 
