@@ -74,7 +74,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "metasolvers.quantal": ("logit_path", "quantal_response", "Point"),
     "metasolvers.gambit": ("gambit_nash",),
-    "metasolvers.response_graph": ("sink_components", "sink_distributions", "responses"),
+    "metasolvers.response_graphs": ("sink_components", "sink_distributions", "responses"),
     "metasolvers.single_population": (
         *("alpha_rank_single", "alpha_limit_single", "response_graph_single", "sink_components_single"),
         *("fixation_edges_single", "sorted_table"),

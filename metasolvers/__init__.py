@@ -48,7 +48,7 @@ from metasolvers.mixed_integer import mixed_integer_nash
 from metasolvers.no_regret import SMALL_GAP, fictitious_play, hedge, regret_matching, regret_matching_plus
 from metasolvers.quantal import logit_nash, logit_path, quantal_response
 from metasolvers.replicator_dynamics import projected_replicator, replicator
-from metasolvers.response_graph import (
+from metasolvers.response_graphs import (
     alpha_limit,
     limit_stationarity,
     response_graph,
