@@ -27,8 +27,12 @@ def zero_sum_nash(payoffs: ArrayLike) -> np.ndarray:
     array([[0.1111, 0.2222],
            [0.2222, 0.4444]])
     """
-    row = _centred_row_payoffs(payoffs, "zero_sum_nash")
-    return product(_maximin(row))
+    return product(maximin(payoffs, "zero_sum_nash"))
+
+
+def maximin(payoffs: ArrayLike, solver: str) -> list[np.ndarray]:
+    """Both players' maximin strategies [m], [n]. Raises ValueError as `zero_sum_nash`, in the name of the solver."""
+    return _maximin(_centred_row_payoffs(payoffs, solver))
 
 
 def max_entropy_nash(payoffs: ArrayLike) -> np.ndarray:
