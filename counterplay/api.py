@@ -86,7 +86,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("expand", "reduce"),
     ),
     "metasolvers.comparisons": (
-        *("win_matrix", "wins_of_payoffs", "advantages", "win_probabilities", "Interval"),
+        *("win_matrix", "wins_of_payoffs", "advantages", "advantages_of_wins", "win_probabilities", "Interval"),
         *("two_player", "check_wins", "check_antisymmetric"),
     ),
     "metasolvers.ratings": (
