@@ -25,7 +25,7 @@ from analysis.panels import (
     styled,
 )
 from metasolvers import alpha_rank, check_payoffs, fixation_edges
-from metasolvers.response_graph import responses, sink_components
+from metasolvers.response_graphs import responses, sink_components
 from metasolvers.single_population import alpha_rank_single, fixation_edges_single, sink_components_single
 
 NODES = 16

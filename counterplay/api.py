@@ -74,7 +74,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "metasolvers.quantal": ("logit_path", "quantal_response", "Point"),
     "metasolvers.gambit": ("gambit_nash",),
-    "metasolvers.response_graph": ("sink_components", "sink_distributions", "responses"),
+    "metasolvers.response_graphs": ("sink_components", "sink_distributions", "responses"),
     "metasolvers.single_population": (
         *("alpha_rank_single", "alpha_limit_single", "response_graph_single", "sink_components_single"),
         *("fixation_edges_single", "sorted_table"),
@@ -86,7 +86,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("expand", "reduce"),
     ),
     "metasolvers.comparisons": (
-        *("win_matrix", "wins_of_payoffs", "advantages", "win_probabilities", "Interval"),
+        *("win_matrix", "wins_of_payoffs", "advantages", "advantages_of_wins", "win_probabilities", "Interval"),
         *("two_player", "check_wins", "check_antisymmetric"),
     ),
     "metasolvers.ratings": (

@@ -48,7 +48,7 @@ from metasolvers.mixed_integer import mixed_integer_nash
 from metasolvers.no_regret import SMALL_GAP, fictitious_play, hedge, regret_matching, regret_matching_plus
 from metasolvers.quantal import logit_nash, logit_path, quantal_response
 from metasolvers.replicator_dynamics import projected_replicator, replicator
-from metasolvers.response_graph import (
+from metasolvers.response_graphs import (
     alpha_limit,
     limit_stationarity,
     response_graph,
@@ -61,48 +61,52 @@ from metasolvers.zero_sum import ZERO_SUM, max_entropy_nash, zero_sum_nash
 
 INVARIANT = frozenset({Law.PERMUTES, Law.RENAMES, Law.SHIFTS, Law.SCALES})
 """Indifferent to how a game is written down."""
+GAINS = INVARIANT | {Law.EQUIVALENT}
+"""The same, and indifferent to all but what players gain by changing policy, in units of their own."""
 VERTEX = frozenset({Law.PERMUTES_WHERE_UNIQUE, Law.RENAMES, Law.SHIFTS, Law.SCALES})
 """The same, but which of several answers is picked depends on the order of the policies."""
+LEARNT = VERTEX | {Law.EQUIVALENT, Law.COPIES_ALIKE}
+"""Rounding may take a learner off a path that symmetry holds it on."""
 SELECTED = INVARIANT | {Law.COPIES_ALIKE, Law.UNDOMINATED, Law.CERTIFIED}
 """One equilibrium is picked by what it is, not by how it is found."""
 
 META_SOLVERS: dict[str, Entry] = {
-    "alpha_rank": Entry(alpha_rank, INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED}, STATIONARY),
+    "alpha_rank": Entry(alpha_rank, GAINS | {Law.COPIES_ALIKE, Law.CERTIFIED}, STATIONARY),
     "alpha_limit": Entry(
         alpha_limit,
-        INVARIANT | {Law.COPIES_ALIKE},  # the certificate is necessary, but does not tell sink components apart
+        GAINS | {Law.COPIES_ALIKE},  # the certificate is necessary, but does not tell sink components apart
         Certificate("limit_stationarity", limit_stationarity, 1e-10),
     ),
     "response_graph": Entry(
         response_graph,
-        INVARIANT | {Law.COPIES_ALIKE, Law.CERTIFIED},
+        GAINS | {Law.COPIES_ALIKE, Law.CERTIFIED},
         Certificate("response_stationarity", response_stationarity, 1e-10),
     ),
     "zero_sum_nash": Entry(
         zero_sum_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, ZERO_SUM, takes="zero_sum"
     ),
-    "regret_matching": Entry(regret_matching, VERTEX | {Law.COPIES_ALIKE, Law.CERTIFIED}, SMALL_GAP),
-    "regret_matching_plus": Entry(regret_matching_plus, VERTEX | {Law.COPIES_ALIKE, Law.CERTIFIED}, SMALL_GAP),
-    "hedge": Entry(hedge, VERTEX | {Law.COPIES_ALIKE, Law.CERTIFIED}, SMALL_GAP),
-    "fictitious_play": Entry(fictitious_play, INVARIANT | {Law.COPIES_ALIKE}, SMALL_GAP),
-    "replicator": Entry(replicator, VERTEX | {Law.COPIES_ALIKE}, NASH),
-    "projected_replicator": Entry(projected_replicator, VERTEX | {Law.COPIES_ALIKE}, NASH),
-    "iterated_elimination": Entry(iterated_elimination, INVARIANT | {Law.COPIES_ALIKE, Law.UNDOMINATED}),
+    "regret_matching": Entry(regret_matching, LEARNT | {Law.CERTIFIED}, SMALL_GAP),
+    "regret_matching_plus": Entry(regret_matching_plus, LEARNT | {Law.CERTIFIED}, SMALL_GAP),
+    "hedge": Entry(hedge, LEARNT | {Law.CERTIFIED}, SMALL_GAP),
+    "fictitious_play": Entry(fictitious_play, GAINS | {Law.COPIES_ALIKE}, SMALL_GAP),
+    "replicator": Entry(replicator, LEARNT, NASH),
+    "projected_replicator": Entry(projected_replicator, LEARNT, NASH),
+    "iterated_elimination": Entry(iterated_elimination, GAINS | {Law.COPIES_ALIKE, Law.UNDOMINATED}),
     "rectified_nash": Entry(rectified_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED}, takes="zero_sum"),
     "softmax": Entry(softmax, INVARIANT | {Law.COPIES_ALIKE}),
-    "latest": Entry(latest, frozenset({Law.RENAMES, Law.SHIFTS, Law.SCALES})),
+    "latest": Entry(latest, frozenset({Law.RENAMES, Law.SHIFTS, Law.SCALES, Law.EQUIVALENT})),
     "mixed_integer_nash": Entry(
         mixed_integer_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, NASH, takes="two_player"
     ),
-    "logit_nash": Entry(logit_nash, INVARIANT | {Law.COPIES_ALIKE, Law.UNDOMINATED, Law.CERTIFIED}, NASH),
+    "logit_nash": Entry(logit_nash, GAINS | {Law.COPIES_ALIKE, Law.UNDOMINATED, Law.CERTIFIED}, NASH),
     "max_entropy_nash": Entry(max_entropy_nash, SELECTED | {Law.COPIES_SHARE}, ZERO_SUM, takes="zero_sum"),
     "max_welfare_ce": Entry(max_welfare_ce, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, CORRELATED),
     "max_welfare_cce": Entry(max_welfare_cce, VERTEX | {Law.COPIES_SHARE, Law.CERTIFIED}, COARSE),
-    "max_gini_ce": Entry(max_gini_ce, SELECTED, CORRELATED, accuracy=1e-6),
-    "max_gini_cce": Entry(max_gini_cce, SELECTED - {Law.UNDOMINATED}, COARSE, accuracy=1e-6),
-    "max_entropy_ce": Entry(max_entropy_ce, SELECTED, CORRELATED),
-    "max_entropy_cce": Entry(max_entropy_cce, SELECTED - {Law.UNDOMINATED}, COARSE),
-    "uniform": Entry(uniform, INVARIANT | {Law.COPIES_ALIKE}),
+    "max_gini_ce": Entry(max_gini_ce, SELECTED | {Law.EQUIVALENT}, CORRELATED, accuracy=1e-6),
+    "max_gini_cce": Entry(max_gini_cce, SELECTED - {Law.UNDOMINATED} | {Law.EQUIVALENT}, COARSE, accuracy=1e-6),
+    "max_entropy_ce": Entry(max_entropy_ce, SELECTED | {Law.EQUIVALENT}, CORRELATED),
+    "max_entropy_cce": Entry(max_entropy_cce, SELECTED - {Law.UNDOMINATED} | {Law.EQUIVALENT}, COARSE),
+    "uniform": Entry(uniform, GAINS | {Law.COPIES_ALIKE}),
 }
 """By name: what solves, the laws it obeys, and the certificate it offers."""
 

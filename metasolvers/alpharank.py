@@ -53,7 +53,7 @@ def alpha_ranks(
         except NotSettled as unsettled:
             sigma = unsettled.mass.reshape(table.shape[1:])
             left = unsettled.step
-            certificate = Certificate("step still to make in a log", lambda *_: left, ACCURACY)
+            certificate = Certificate("step still to make in a log", lambda *_, left=left: left, ACCURACY)
             raise NotConverged("alpha_rank", sigma, certificate, left, f"lower alpha; {unsettled}") from None
         sigma = np.exp(log_mass).reshape(table.shape[1:])
         residual = _stationarity(graph, log_fixation, sigma)

@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from metasolvers.metagame import check_payoffs, in_units_of_spread
+from metasolvers.metagame import check_payoffs, in_units_of_gain
 
 Strategies = tuple[np.ndarray, ...]
 """One mixed strategy a player, [k_player]."""
@@ -84,7 +84,7 @@ def support_enumeration(payoffs: ArrayLike) -> Iterator[Strategies]:
     >>> x.tolist(), y.tolist()
     ([0.5, 0.5], [0.5, 0.5])
     """
-    row, column = in_units_of_spread(two_players(payoffs, "support_enumeration"))
+    row, column = in_units_of_gain(two_players(payoffs, "support_enumeration"))
     return _supports(row, column.T)
 
 

@@ -12,14 +12,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from metasolvers.metagame import check_payoffs, real_array
+from metasolvers.metagame import check_payoffs, float_array, real_array
 
 CANCEL_TOLERANCE = 1e-6
 """How far A[i, j] + A[j, i] may be from 0, relative to the largest entry; float32 tables stay below it."""
 
 
+SQUARE = "one square matrix [k, k], a row and a column for every agent"
+
+
 class Interval(NamedTuple):
-    """Estimates with the ends of their confidence intervals, three arrays of one shape."""
+    """Estimates with the ends of their confidence intervals, three arrays of one shape.
+
+    estimate: what is most likely, or measured.
+    low, high: the ends.
+    """
 
     estimate: np.ndarray
     low: np.ndarray
@@ -30,7 +37,8 @@ def win_matrix(games: Iterable[tuple[Hashable, Hashable, float]], agents: Sequen
     """Match records -> wins [k, k], rows and columns in the order of `agents`.
 
     A game is (first, second, score): 1 where the first agent won, 0.5 for a draw, 0 where it lost.
-    Raises ValueError for agents that are not listed, or listed twice, who play themselves, and scores not in [0, 1].
+    Raises ValueError for agents that are not listed, or listed twice, who play themselves, for what is no such game,
+    and for scores not in [0, 1].
 
     >>> win_matrix([("ann", "bob", 1), ("bob", "ann", 0.5)], agents=["ann", "bob"])
     array([[0. , 1.5],
@@ -38,7 +46,8 @@ def win_matrix(games: Iterable[tuple[Hashable, Hashable, float]], agents: Sequen
     """
     index = agent_index(agents)
     wins = np.zeros((len(index), len(index)))
-    for number, (first, second, score) in enumerate(games):
+    for number, game in enumerate(games):
+        first, second, score = _record(game, number)
         i, j = (position(agent, index) for agent in (first, second))
         if i == j:
             raise ValueError(f"a game needs two agents; in game {number}, {first!r} plays itself: leave that game out")
@@ -99,11 +108,26 @@ def advantages(payoffs: ArrayLike) -> np.ndarray:
     return lead - lead.T
 
 
+def advantages_of_wins(wins: ArrayLike) -> np.ndarray:
+    """A win matrix [k, k] -> the antisymmetric A [k, k]: how often the row's agent beats the column's, less 1/2.
+
+    Pairs that never met have 0, and would count as even: give `hodge` the numbers of games as weights, and they count
+    for nothing. Raises ValueError for what is no win matrix.
+
+    >>> from metasolvers.hodge import hodge
+    >>> games = [("ann", "bob", 1), ("ann", "bob", 1), ("ann", "bob", 0.5), ("bob", "eve", 1), ("eve", "bob", 0.5)]
+    >>> wins = win_matrix(games, agents=["ann", "bob", "eve"])  # ann and eve never met
+    >>> hodge(advantages_of_wins(wins), weights=wins + wins.T).ratings.round(3)
+    array([ 0.306, -0.028, -0.278])
+    """
+    return np.nan_to_num(win_probabilities(wins).estimate - 0.5)
+
+
 def win_probabilities(wins: ArrayLike, confidence: float = 0.95) -> Interval:
     """How often the row's agent beats the column's, [k, k], with the score interval of each pair [Wilson 1927].
 
-    Where two agents never met, the estimate is NaN and the interval [0, 1]. Draws vary less than wins and losses do,
-    so that with draws the intervals are wide rather than narrow.
+    Where two agents never met, and on the diagonal, the estimate is NaN and the interval [0, 1]. Draws vary less than
+    wins and losses do, so that with draws the intervals are wide rather than narrow.
     Raises ValueError for what is no win matrix, and for a confidence not in (0, 1).
 
     >>> estimate, low, high = win_probabilities([[0, 8], [2, 0]])
@@ -126,30 +150,31 @@ def quantile(confidence: float) -> float:
     return float(ndtri(0.5 + confidence / 2))
 
 
-def two_player(matrix: ArrayLike) -> np.ndarray:
+def two_player(matrix: ArrayLike, name: str = "matrix") -> np.ndarray:
     """The zero-sum game [2, m, n] in which the row player earns matrix [m, n].
 
-    Raises ValueError for what is no matrix of finite real numbers, or has no entry.
+    Raises ValueError, under this name, for what is no matrix of finite real numbers, or has no entry.
     """
-    row = real_array(matrix, "matrix", "one matrix [m, n]")
+    row = real_array(matrix, name, "one matrix [m, n]")
     if row.ndim != 2 or row.size == 0:
-        raise ValueError(f"matrix must be [m, n] with at least one row and one column; got shape {row.shape}")
+        raise ValueError(f"{name} must be [m, n] with at least one row and one column; got shape {row.shape}")
     return np.stack([row, -row])
 
 
-def check_wins(wins: ArrayLike) -> np.ndarray:
+def check_wins(wins: ArrayLike, name: str = "wins") -> np.ndarray:
     """The win matrix as float64 [k, k].
 
-    Raises ValueError for what is ragged, complex, not finite, empty, not square, negative or not 0 on its diagonal.
+    Raises ValueError, under this name, for what is ragged, complex, not finite, empty, not square, negative or not 0 on
+    its diagonal.
     """
-    won = check_square(wins, "wins")
+    won = check_square(wins, name)
     if won.min() < 0:
         i, j = _worst(-won)
-        raise ValueError(f"wins must be non-negative counts; got {won[i, j]:g} at ({i}, {j})")
+        raise ValueError(f"{name} must be non-negative counts; got {won[i, j]:g} at ({i}, {j})")
     if won.diagonal().any():
         agent = int(np.abs(won.diagonal()).argmax())
         raise ValueError(
-            f"wins must be 0 on the diagonal; got {won[agent, agent]:g} at ({agent}, {agent}): games of an agent "
+            f"{name} must be 0 on the diagonal; got {won[agent, agent]:g} at ({agent}, {agent}): games of an agent "
             f"against itself compare nobody, leave them out"
         )
     return won
@@ -158,24 +183,27 @@ def check_wins(wins: ArrayLike) -> np.ndarray:
 def check_antisymmetric(matrix: ArrayLike) -> np.ndarray:
     """The evaluation matrix A as float64 [k, k], made exactly antisymmetric: (A - A^T) / 2.
 
-    Raises ValueError for what is ragged, complex, not finite, empty or not square, and, with the worst entry, where
-    A[i, j] + A[j, i] is more than CANCEL_TOLERANCE of the largest entry.
+    NaN on the diagonal, where nobody plays, counts as 0. Raises ValueError for what else is not finite, for what is
+    ragged, complex, empty or not square, and, with the worst entry, where A[i, j] + A[j, i] is more than
+    CANCEL_TOLERANCE of the largest entry.
     """
-    table = check_square(matrix, "matrix")
+    table = float_array(matrix, "matrix", SQUARE)
+    itself = np.eye(*table.shape, dtype=bool) if table.ndim == 2 else False
+    table = check_square(np.where(np.isnan(table) & itself, 0.0, table), "matrix")
     size = np.abs(table).max() or 1.0
     scaled = table / size
     i, j = _worst(np.abs(scaled + scaled.T))
     if abs(scaled[i, j] + scaled[j, i]) > CANCEL_TOLERANCE:
         raise ValueError(
             f"matrix must be antisymmetric, A[i, j] = -A[j, i]; got {table[i, j]:g} at ({i}, {j}) and {table[j, i]:g} "
-            f"at ({j}, {i}): subtract 1/2 from win probabilities, or ask advantages(payoffs) for a payoff table's"
+            f"at ({j}, {i}): take advantages_of_wins(wins) of a win matrix, advantages(payoffs) of a payoff table"
         )
     return (table - table.T) / 2
 
 
 def check_square(matrix: ArrayLike, name: str) -> np.ndarray:
     """A matrix of finite real numbers as float64 [k, k], k >= 1. Raises ValueError, with its name, for any other."""
-    table = real_array(matrix, name, "one square matrix [k, k], a row and a column for every agent")
+    table = real_array(matrix, name, SQUARE)
     if table.ndim != 2 or table.shape[0] != table.shape[1] or table.size == 0:
         raise ValueError(
             f"{name} must be [k, k], a row and a column for every agent, k >= 1; got shape {table.shape}: "
@@ -199,6 +227,18 @@ def position(agent: Hashable, index: Mapping[Any, int]) -> int:
         near = [names[name] for name in get_close_matches(str(agent), names)] or list(index)
         raise ValueError(f"no agent {agent!r}: did you mean {' or '.join(map(repr, near))}?")
     return index[agent]
+
+
+def _record(game: Sequence, number: int) -> tuple[Hashable, Hashable, float]:
+    """The two agents and the score of a game."""
+    try:
+        first, second, score = game
+        return first, second, float(score)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"game {number} must be (first agent, second agent, score), the score a number; got {game!r}: write "
+            f"('ann', 'bob', 1) where ann won"
+        ) from None
 
 
 def _both_seats(payoffs: ArrayLike) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metasolvers.metagame import cce_gap, ce_gap, nash_conv, payoff_spread
+from metasolvers.metagame import cce_gap, ce_gap, in_units_of_gain, nash_conv
 
 MetaSolver = Callable[..., np.ndarray]
 
@@ -27,6 +27,7 @@ class Law(Enum):
     SCALES = "other units of payoff change nothing"
     COPIES_ALIKE = "a policy and its copy get the same mass"
     COPIES_SHARE = "a policy and its copy share the mass that one would get alone, in games without ties"
+    EQUIVALENT = "units of each player's own, and payoffs that a player has no influence on, change nothing"
     UNDOMINATED = "a policy that is worse than another one whatever the others play gets no mass"
     CERTIFIED = "the certificate is within its tolerance, or NotConverged is raised; others go on for a fixed time"
 
@@ -36,7 +37,7 @@ class Certificate(NamedTuple):
 
     name: str
     measure: Callable[[ArrayLike, ArrayLike], float]
-    """(payoffs, sigma) -> how far the answer is from perfect; gaps are in units of `payoff_spread`."""
+    """(payoffs, sigma) -> how far the answer is from perfect; gaps are in those of `in_units_of_gain`."""
     tolerance: float
     """Up to which an answer counts as converged."""
 
@@ -76,19 +77,17 @@ def certified(solver: str, payoffs: ArrayLike, sigma: np.ndarray, certificate: C
     return sigma
 
 
-def in_spreads(gap: Callable[[ArrayLike, ArrayLike], float]) -> Callable[[ArrayLike, ArrayLike], float]:
-    """The gap in units of the largest difference that any player's payoffs show; 0 where all payoffs are equal."""
+def per_gain(gap: Callable[[ArrayLike, ArrayLike], float]) -> Callable[[ArrayLike, ArrayLike], float]:
+    """The gap where each player's gains are in units of the largest that it can make by changing policy alone.
 
-    def measure(payoffs: ArrayLike, sigma: ArrayLike) -> float:
-        spread = payoff_spread(payoffs)
-        return gap(payoffs, sigma) / spread if spread else 0.0
-
-    return measure
+    What others hand a player would make any gain look small, if it counted.
+    """
+    return lambda payoffs, sigma: gap(in_units_of_gain(payoffs), sigma)
 
 
-NASH = Certificate("nash_conv / spread", in_spreads(nash_conv), 1e-8)
+NASH = Certificate("nash_conv / largest gain", per_gain(nash_conv), 1e-8)
 """Nash equilibrium: nobody gains by deviating from independent strategies."""
-COARSE = Certificate("cce_gap / spread", in_spreads(cce_gap), 1e-8)
+COARSE = Certificate("cce_gap / largest gain", per_gain(cce_gap), 1e-8)
 """Coarse correlated equilibrium."""
-CORRELATED = Certificate("ce_gap / spread", in_spreads(ce_gap), 1e-8)
+CORRELATED = Certificate("ce_gap / largest gain", per_gain(ce_gap), 1e-8)
 """Correlated equilibrium."""

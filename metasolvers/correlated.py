@@ -113,7 +113,8 @@ def _selected(
     certificate: Certificate,
 ) -> np.ndarray:
     table = check_payoffs(payoffs)
-    sigma = select(constraints(table)).reshape(table.shape[1:])
+    _, exponent = np.frexp(np.abs(table).max())
+    sigma = select(constraints(np.ldexp(table, -exponent))).reshape(table.shape[1:])  # neither tiny nor huge numbers
     return certified(solver, table, sigma, certificate, "some payoffs nearly tie: round them to what they tell")
 
 

@@ -21,7 +21,7 @@ def effective_diversity(matrix: ArrayLike, p: ArrayLike | None = None) -> float:
     0.333333
     """
     table = check_antisymmetric(matrix)
-    mass = nash_averaging(table).p if p is None else check_sigma(p)
+    mass = nash_averaging(table).p if p is None else check_sigma(p, name="p")
     if mass.shape != table.shape[:1]:
         raise ValueError(f"p must be one distribution over the {len(table)} agents, [k]; got shape {mass.shape}")
     return float(mass @ np.maximum(table, 0) @ mass)
@@ -51,7 +51,7 @@ def relative_population_performance(matrix: ArrayLike) -> float:
     the first population is ahead. Every equilibrium has the same v, and further policies never lower it for their own
     side [Balduzzi et al. 2019, arXiv 1901.08106]. Raises ValueError for what is no matrix.
 
-    >>> relative_population_performance([[1, -1], [0, 0.5]])
+    >>> round(relative_population_performance([[1, -1], [0, 0.5]]), 6)
     0.2
     """
     game = two_player(matrix)

@@ -44,14 +44,14 @@ class Average(NamedTuple):
 def solve(
     play: Iterator[Strategies], payoffs: ArrayLike, tolerance: float = 1e-2, max_steps: int = MOST_STEPS
 ) -> np.ndarray:
-    """The time average [k_1, ..., k_N] of joint play, as soon as its cce_gap is within tolerance * spread.
+    """The time average [k_1, ..., k_N] of joint play, once its cce_gap is within tolerance, per largest gain.
 
     `play` is a dynamic on these payoffs [N, k_1, ..., k_N]. Raises NotConverged, with the last average and its gap,
     when max_steps do not suffice, and ValueError for malformed payoffs, tolerance <= 0 or max_steps < 1.
     """
     table = check_payoffs(payoffs)
     if not tolerance > 0:
-        raise ValueError(f"tolerance must be a gap > 0 in units of the payoffs' spread; got {tolerance}")
+        raise ValueError(f"tolerance must be a gap > 0 in units of the largest gains; got {tolerance}")
     certificate = COARSE._replace(tolerance=tolerance)
     for average in averages(islice(play, _whole(max_steps, "max_steps"))):
         gap = certificate.measure(table, average.sigma)
@@ -118,18 +118,21 @@ def _against_others(own: np.ndarray, strategies: Sequence[np.ndarray], player: i
     return own.reshape(-1)
 
 
-def starting(payoffs: np.ndarray, start: Sequence[ArrayLike] | None) -> Strategies:
-    """The N strategies [k_i] that players start with: uniform, or those given. Raises ValueError for others than N."""
+def starting(payoffs: np.ndarray, start: Sequence[ArrayLike] | None, name: str = "start") -> Strategies:
+    """The N strategies [k_i] that players start with: uniform, or those given.
+
+    Raises ValueError, under this name, for others than one strategy a player.
+    """
     sizes = payoffs.shape[1:]
     if start is None:
         return tuple(np.full(size, 1 / size) for size in sizes)
-    strategies = tuple(check_sigma(strategy) for strategy in start)
-    if [strategy.shape for strategy in strategies] != [(size,) for size in sizes]:
+    shapes = [np.shape(strategy) for strategy in start]
+    if shapes != [(size,) for size in sizes]:
         raise ValueError(
-            f"start must hold one strategy for each player, of {sizes} policies; "
-            f"got shapes {[strategy.shape for strategy in strategies]}"
+            f"{name} must hold one strategy for each player, of {sizes} policies; got shapes {shapes}: "
+            f"list one vector of probabilities a player"
         )
-    return strategies
+    return tuple(check_sigma(strategy, name=f"{name}[{player}]") for player, strategy in enumerate(start))
 
 
 def tilted(strategy: np.ndarray, exponents: np.ndarray) -> np.ndarray:

@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
-from metasolvers.metagame import check_payoffs, in_units_of_spread
+from metasolvers.metagame import check_payoffs, in_units_of_gain
 
 TIE = 1e-9
-"""A policy must be worse by more than this share of its player's spread, whatever the others play, to be dominated."""
+"""A dominated policy is worse by more than this share of its player's largest gain, whatever the others play."""
 
 
 def iterated_elimination(payoffs: ArrayLike) -> np.ndarray:
@@ -32,7 +32,7 @@ def survivors(payoffs: ArrayLike) -> tuple[np.ndarray, ...]:
     Dominated policies of all players are taken out until there are none; the order does not matter [Osborne &
     Rubinstein 1994, section 4.2]. Raises ValueError for malformed payoffs.
     """
-    table = in_units_of_spread(payoffs)
+    table = in_units_of_gain(payoffs)
     left = [np.arange(policies) for policies in table.shape[1:]]
     while True:
         lost = [_dominated(np.moveaxis(own[np.ix_(*left)], player, 0)) for player, own in enumerate(table)]
@@ -44,14 +44,14 @@ def survivors(payoffs: ArrayLike) -> tuple[np.ndarray, ...]:
 def dominated(payoffs: ArrayLike, player: int) -> np.ndarray:
     """Which of a player's policies are strictly dominated: payoffs [N, k_1, ..., k_N] -> [k_player] bool.
 
-    Those that a mixture of the others beats whatever the other players play, by more than TIE of the player's spread;
-    one that merely does as well dominates weakly, which does not count.
+    Those that a mixture of the others beats whatever the other players play, by more than TIE of the player's largest
+    gain; one that merely does as well dominates weakly, which does not count.
     Raises ValueError for malformed payoffs or a player who is not there.
 
     >>> dominated([[[3, 0], [0, 3], [1, 1]], [[1, 0], [0, 1], [2, 3]]], player=0)  # the mean of the others earns 1.5
     array([False, False,  True])
     """
-    table = in_units_of_spread(payoffs)
+    table = in_units_of_gain(payoffs)
     if not 0 <= player < len(table):
         raise ValueError(f"player must be in 0..{len(table) - 1} for payoffs of shape {table.shape}; got {player}")
     return _dominated(np.moveaxis(table[player], player, 0))

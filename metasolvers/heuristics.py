@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metasolvers.dynamics import policy_values, starting, tilted
-from metasolvers.metagame import check_payoffs, in_units_of_spread, marginal, product
-from metasolvers.zero_sum import zero_sum_nash
+from metasolvers.metagame import check_payoffs, in_units_of_spread, product
+from metasolvers.zero_sum import maximin
 
 TIE = 1e-9
 """Differences up to this share of the spread, and probabilities up to it, count for nothing."""
@@ -72,9 +72,9 @@ def rectified_nash(payoffs: ArrayLike) -> np.ndarray:
            [0.1111, 0.1111, 0.1111],
            [0.1111, 0.1111, 0.1111]])
     """
-    nash = zero_sum_nash(payoffs)
-    row_meets, column_meets = _rectified(in_units_of_spread(payoffs), nash)
-    met = (marginal(nash, 1) @ column_meets, marginal(nash, 0) @ row_meets)
+    row, column = maximin(payoffs, "rectified_nash")
+    row_meets, column_meets = _rectified(in_units_of_spread(payoffs), row, column)
+    met = (column @ column_meets, row @ row_meets)
     return product([mass / mass.sum() for mass in met])
 
 
@@ -93,16 +93,11 @@ def rectified_weights(payoffs: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
            [0.5, 0.5, 0. ],
            [0. , 0.5, 0.5]])
     """
-    return _rectified(in_units_of_spread(payoffs), zero_sum_nash(payoffs))
+    return _rectified(in_units_of_spread(payoffs), *maximin(payoffs, "rectified_weights"))
 
 
-def _rectified(table: np.ndarray, nash: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    strategies = [marginal(nash, player) for player in range(2)]
-    row, column = (
-        _cut_down(own, mine, others)
-        for own, mine, others in zip((table[0], table[1].T), strategies, strategies[::-1], strict=True)
-    )
-    return row, column
+def _rectified(table: np.ndarray, row: np.ndarray, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return _cut_down(table[0], row, column), _cut_down(table[1].T, column, row)
 
 
 def _cut_down(own: np.ndarray, mine: np.ndarray, others: np.ndarray) -> np.ndarray:

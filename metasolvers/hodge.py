@@ -20,18 +20,20 @@ ROUNDING = 1e-12
 
 
 class Hodge(NamedTuple):
-    """A = transitive + curl + harmonic, three antisymmetric matrices [k, k] that are 0 for pairs never compared."""
+    """A = transitive + curl + harmonic, three antisymmetric matrices [k, k] that are 0 for pairs never compared.
+
+    ratings: [k] r, of mean 0 and in the units of A.
+    transitive: [k, k] r_i - r_j.
+    curl: [k, k] cycles made of cycles of three agents.
+    harmonic: [k, k] cycles around holes of the comparison graph alone; 0 where every pair was compared.
+    weights: [k, k] how much each pair counted.
+    """
 
     ratings: np.ndarray
-    """[k] r, of mean 0 and in the units of A."""
     transitive: np.ndarray
-    """r_i - r_j."""
     curl: np.ndarray
-    """Cycles made of cycles of three agents."""
     harmonic: np.ndarray
-    """Cycles around holes of the comparison graph alone; 0 where every pair was compared."""
     weights: np.ndarray
-    """[k, k] how much each pair counted."""
 
     @property
     def cyclic(self) -> np.ndarray:
@@ -63,7 +65,8 @@ def hodge(matrix: ArrayLike, weights: ArrayLike | None = None) -> Hodge:
     """Decompose an antisymmetric A [k, k] by weighted least squares on the graph of compared pairs.
 
     weights [k, k], symmetric: how much each pair counts, such as its number of games; pairs of weight 0 were not
-    compared, and their entries of A count for nothing (write 0 there). By default all pairs count alike.
+    compared, and their entries of A count for nothing (write 0 there). By default all pairs count alike. A win matrix
+    is decomposed by hodge(advantages_of_wins(wins), weights=wins + wins.T).
     Raises ValueError for an A that is not antisymmetric, for weights that are negative or not symmetric, and for agents
     never compared, not even through others.
 
@@ -86,12 +89,14 @@ def hodge(matrix: ArrayLike, weights: ArrayLike | None = None) -> Hodge:
 
 
 class Discs(NamedTuple):
-    """A as a sum of disc games, the largest first: A = sum over c of x_c y_c^T - y_c x_c^T for (x_c, y_c) = points."""
+    """A as a sum of disc games, the largest first: A = sum over c of x_c y_c^T - y_c x_c^T for (x_c, y_c) = points.
+
+    sizes: [c] singular values of A, each of which stands there twice: rank(A) = 2 c.
+    points: [c, k, 2] where each agent is in the plane of each disc; it beats those a quarter turn ahead of it most.
+    """
 
     sizes: np.ndarray
-    """[c] singular values of A, each of which stands there twice: rank(A) = 2 c."""
     points: np.ndarray
-    """[c, k, 2] where each agent is in the plane of each disc; it beats those a quarter turn ahead of it most."""
 
 
 def disc_components(matrix: ArrayLike) -> Discs:

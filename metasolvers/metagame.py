@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 MASS_TOLERANCE = 1e-6
 """How far a distribution's sum may be from one; rounding of float32 input stays below it."""
+JOIN = "join independent strategies with product(strategies)"
 
 ROUNDING = 1e-13
 """Payoffs of a player that differ by no more than this share of its largest one are equal: 0.1 + 0.2 and 0.3."""
@@ -19,41 +20,44 @@ LARGEST = 4e307
 """Largest payoff; sums and differences of four of them are finite."""
 
 
-def check_payoffs(payoffs: ArrayLike) -> np.ndarray:
+def check_payoffs(payoffs: ArrayLike, name: str = "payoffs") -> np.ndarray:
     """The payoff tensor as float64 [N, k_1, ..., k_N], N >= 1 and every k_i >= 1; a copy unless it already is one.
 
-    Raises ValueError for ragged, non-numeric, complex, empty or non-finite payoffs and for a wrong number of axes.
+    Raises ValueError, under this name, for ragged, non-numeric, complex, empty or non-finite payoffs and for a wrong
+    number of axes.
     """
-    table = real_array(payoffs, "payoffs", "one array [N, k_1, ..., k_N]")
+    table = real_array(payoffs, name, "one array [N, k_1, ..., k_N]")
     players = table.shape[0] if table.ndim else 0
     if table.ndim < 2 or table.ndim != players + 1:
         raise ValueError(
-            f"payoffs must be [N, k_1, ..., k_N], one axis of policies for each of the N players on axis 0; "
+            f"{name} must be [N, k_1, ..., k_N], one axis of policies for each of the N players on axis 0; "
             f"got shape {table.shape}: stack the players' tables with np.stack(tables)"
         )
     if np.abs(table).max(initial=0) > LARGEST:
         raise ValueError(f"payoffs must be within +-{LARGEST:g}, where differences stay finite: scale the payoffs down")
     if table.size == 0:
-        raise ValueError(f"payoffs need at least one policy per player; got shape {table.shape}: add a first policy")
+        raise ValueError(
+            f"{name} must have at least one policy per player; got shape {table.shape}: add a first policy"
+        )
     return table
 
 
-def check_sigma(sigma: ArrayLike, payoffs: np.ndarray | None = None) -> np.ndarray:
+def check_sigma(sigma: ArrayLike, payoffs: np.ndarray | None = None, name: str = "sigma") -> np.ndarray:
     """The joint distribution as float64 [k_1, ..., k_N], matched against `payoffs` [N, k_1, ..., k_N] when given.
 
-    Raises ValueError for what is no distribution, or one of another shape.
+    Raises ValueError, under this name, for what is no distribution, or one of another shape.
     """
-    joint = real_array(sigma, "sigma", "one joint distribution [k_1, ..., k_N]")
+    joint = real_array(sigma, name, "one joint distribution [k_1, ..., k_N]", f"pad it, or {JOIN}")
     if payoffs is not None and joint.shape != payoffs.shape[1:]:
         raise ValueError(
-            f"sigma must be a joint distribution of shape {payoffs.shape[1:]}, like one player's payoffs; "
-            f"got {joint.shape}: join independent strategies with product(marginals)"
+            f"{name} must be a joint distribution of shape {payoffs.shape[1:]}, like one player's payoffs; "
+            f"got {joint.shape}: {JOIN}"
         )
     if joint.size == 0 or joint.min() < 0 or abs(joint.sum() - 1) > MASS_TOLERANCE:
         lowest = joint.min() if joint.size else "none"
         raise ValueError(
-            f"sigma must be non-negative and sum to 1; got smallest entry {lowest} and sum {joint.sum()}: "
-            f"divide non-negative weights by their sum"
+            f"{name} must be non-negative and sum to 1; got smallest entry {lowest} and sum {joint.sum()}: "
+            f"divide non-negative weights by their sum{f', or {JOIN}' if joint.ndim > 1 else ''}"
         )
     return joint
 
@@ -77,7 +81,7 @@ def product(marginals: Sequence[ArrayLike]) -> np.ndarray:
 
     Raises ValueError when there is none, or one is no distribution over a player's policies.
     """
-    factors = [check_sigma(strategy) for strategy in marginals]
+    factors = [check_sigma(strategy, name=f"marginals[{player}]") for player, strategy in enumerate(marginals)]
     if not factors or any(factor.ndim != 1 for factor in factors):
         raise ValueError(
             f"marginals must hold one vector per player; got shapes {[factor.shape for factor in factors]}: "
@@ -215,18 +219,41 @@ def in_units_of_spread(payoffs: ArrayLike) -> np.ndarray:
     return centred / np.where(real, half, 1.0) / 2
 
 
-def real_array(values: ArrayLike, name: str, wanted: str) -> np.ndarray:
-    """Any real, finite array-like as float64; the one place where foreign numbers come in."""
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"{name} must be {wanted}; got ragged or unreadable nesting: pad or fill it ({error})"
-        ) from None
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be {wanted} of real numbers; got dtype {array.dtype}: convert it to float first")
-    array = array.astype(np.float64, copy=False)
+def in_units_of_gain(payoffs: ArrayLike) -> np.ndarray:
+    """The equivalent game in which nobody is handed anything by others, and every player's largest gain is 1.
+
+    From each of a player's payoffs the middle of what its policies would earn there is taken; what is left, in
+    [-1/2, 1/2], is per largest gain that the player can make by changing policy alone, and 0 where that is rounding. No
+    gain changes but for its unit, so that tolerances, rates and step sizes can be without units.
+
+    >>> in_units_of_gain([[[5, 1000], [10, 1001]], [[5, 10], [0, 1]]]).tolist()
+    [[[-0.5, -0.1], [0.5, 0.1]], [[-0.5, 0.5], [-0.1, 0.1]]]
+    """
+    table = check_payoffs(payoffs)
+    unit = np.zeros_like(table)
+    for player, own in enumerate(table):
+        low, high = own.min(axis=player, keepdims=True), own.max(axis=player, keepdims=True)
+        largest = (high - low).max()
+        if largest > ROUNDING * np.abs(own).max():
+            unit[player] = (own - (low / 2 + high / 2)) / largest
+    return unit
+
+
+def real_array(values: ArrayLike, name: str, wanted: str, ragged: str = "pad or fill it") -> np.ndarray:
+    """Any real, finite array-like as float64. Raises ValueError for others; `ragged` is what to do about those."""
+    array = float_array(values, name, wanted, ragged)
     if not np.isfinite(array).all():
         where = tuple(int(index) for index in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite; got {array[where]} at {where}: evaluate or drop that entry")
     return array
+
+
+def float_array(values: ArrayLike, name: str, wanted: str, ragged: str = "pad or fill it") -> np.ndarray:
+    """The same of numbers that need not be finite; the one place where foreign numbers come in."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name} must be {wanted}; got ragged or unreadable nesting: {ragged} ({error})") from None
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be {wanted} of real numbers; got dtype {array.dtype}: convert it to float first")
+    return array.astype(np.float64, copy=False)

@@ -10,7 +10,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from metasolvers.bimatrix import two_players
 from metasolvers.contract import NASH, Certificate, NotConverged, certified
-from metasolvers.metagame import in_units_of_spread, payoff_spread, product
+from metasolvers.metagame import in_units_of_gain, product
 
 GAP = 2e-6
 """How far from the best an objective may be, in payoff spreads, policies or weights: HiGHS tells no finer."""
@@ -65,7 +65,7 @@ def mixed_integer_nash(
 
 def _program(table: np.ndarray, objective: str | Sequence[ArrayLike]) -> Program:
     shape = table.shape[1:]
-    row, column = in_units_of_spread(table) + 0.5  # z is not negative
+    row, column = in_units_of_gain(table) + 0.5  # z is not negative
     sizes = [*shape, 1, 1, *shape]
     x, y, u, v, s, t = np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1])  # each picks its part of z
     above, most = [], []
@@ -81,10 +81,8 @@ def _program(table: np.ndarray, objective: str | Sequence[ArrayLike]) -> Program
 def _cost(table: np.ndarray, objective: str | Sequence[ArrayLike], *parts: np.ndarray) -> np.ndarray:
     """What to minimise, in units of z: see `GAP`."""
     x, y, u, v, s, t = parts
-    spreads = np.array([payoff_spread(own.reshape(1, -1)) for own in table])
-    shares = spreads / (spreads.max() or 1.0)
     named = {
-        "welfare": -(shares @ np.vstack([u, v])),
+        "welfare": -_welfare(table, x, y, u, v),
         "support": s.sum(axis=0) + t.sum(axis=0),
         "any": np.zeros(x.shape[1]),
     }
@@ -100,6 +98,18 @@ def _cost(table: np.ndarray, objective: str | Sequence[ArrayLike], *parts: np.nd
         )
     largest = max(np.abs(weight).max() for weight in weights)
     return -(weights[0] @ x + weights[1] @ y) / (largest or 1.0)
+
+
+def _welfare(table: np.ndarray, x: np.ndarray, y: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """What both earn, per largest difference that a part of it makes: their gains, and what the other hands them."""
+    parts = []
+    for player, (earned, other) in enumerate(((u, y), (v, x))):
+        low, high = table[player].min(axis=player), table[player].max(axis=player)
+        handed = low / 2 + high / 2
+        parts += [((high - low).max(), earned[0]), (np.ptp(handed), (handed - handed.min()) @ other)]
+    largest = max(size for size, _ in parts) or 1.0
+    gains = parts[0][0] * parts[0][1] + parts[2][0] * parts[2][1]
+    return (gains + parts[1][1] + parts[3][1]) / largest
 
 
 def _solve(program: Program, shape: tuple[int, ...], deadline: float) -> tuple[np.ndarray | None, float, str]:

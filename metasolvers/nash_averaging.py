@@ -15,30 +15,35 @@ from metasolvers.zero_sum import max_entropy_nash
 
 
 class NashAverage(NamedTuple):
-    """The equilibrium, and what each agent earns against it."""
+    """The equilibrium, and what each agent earns against it.
+
+    p: [k] maximum-entropy Nash equilibrium of the game A.
+    skill: [k] A p: 0 for agents in the equilibrium's support, negative (or 0) for others.
+    """
 
     p: np.ndarray
-    """[k] maximum-entropy Nash equilibrium of the game A."""
     skill: np.ndarray
-    """[k] A p: 0 for agents in the equilibrium's support, negative (or 0) for others."""
 
 
 class TaskAverage(NamedTuple):
-    """The equilibrium between agents and tasks, and what each is worth there."""
+    """The equilibrium between agents and tasks, and what each is worth there.
+
+    agents: [m] p, the agents' side of the equilibrium.
+    tasks: [n] q, the tasks' side.
+    skill: [m] S q: an agent's score on the tasks of the equilibrium.
+    difficulty: [n] -S^T p: what a task takes from the agents of the equilibrium.
+    """
 
     agents: np.ndarray
-    """[m] p."""
     tasks: np.ndarray
-    """[n] q."""
     skill: np.ndarray
-    """[m] S q: an agent's score on the tasks of the equilibrium."""
     difficulty: np.ndarray
-    """[n] -S^T p: what a task takes from the agents of the equilibrium."""
 
 
 def nash_averaging(matrix: ArrayLike) -> NashAverage:
     """Agents against agents: antisymmetric A [k, k] -> p [k], and skills A p [k] in the units of A.
 
+    A is `advantages_of_wins(wins)` of a win matrix, or `advantages(payoffs)` of a payoff table.
     Raises ValueError, with the worst entry, for an A that is not antisymmetric, and NotConverged as `max_entropy_nash`.
 
     >>> nash_averaging([[0, -1, -1], [1, 0, -1], [1, 1, 0]]).skill.round(6) + 0.0
@@ -59,7 +64,7 @@ def nash_averaging_tasks(scores: ArrayLike) -> TaskAverage:
     >>> nash_averaging_tasks([[0.9, 0.2], [0.5, 0.6]]).skill.round(4)
     array([0.55, 0.55])
     """
-    game = two_player(scores)
+    game = two_player(scores, "scores")
     sigma = max_entropy_nash(game)
     agents, tasks = marginal(sigma, 0), marginal(sigma, 1)
     return TaskAverage(agents, tasks, game[0] @ tasks, game[1].T @ agents)

@@ -4,7 +4,7 @@ In every step each player sees what all its policies would have earned against t
 update at once. The *regret* of a policy is how much more it would have earned over all steps than what was played. When
 the largest regret per step vanishes, the time average of the joint play becomes a coarse correlated equilibrium, for
 any number of players; in two-player zero-sum games its marginals become Nash strategies. Payoffs are measured in units
-of each player's spread, which changes no answer.
+of each player's largest gain, which changes no answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 
 from metasolvers.contract import COARSE
 from metasolvers.dynamics import MOST_STEPS, Strategies, averaged, policy_values, solve, starting, tilted
-from metasolvers.metagame import in_units_of_spread
+from metasolvers.metagame import in_units_of_gain
 
 SMALL_GAP = COARSE._replace(tolerance=1e-2)
 """What time averages promise: they come close at a rate of 1 / sqrt(steps) for sure, and often of 1 / steps."""
 ROUNDING = 1e-13
-"""Regrets per step, and differences of values, that may be rounding, in units of the payoffs' spread."""
+"""Regrets per step, and differences of values, that may be rounding, in units of a player's largest gain."""
 
 
 def regret_matching(
@@ -27,7 +27,8 @@ def regret_matching(
 ) -> np.ndarray:
     """Coarse correlated equilibrium by regret matching: payoffs [N, k_1, ..., k_N] -> sigma [k_1, ..., k_N].
 
-    The time average of the joint play of `regret_matching_steps`, once its cce_gap is within tolerance * spread.
+    The time average of the joint play of `regret_matching_steps`, once its cce_gap is within
+    tolerance, each player's gain per its largest one.
     Raises NotConverged when max_steps do not suffice, and ValueError for malformed payoffs or options.
 
     >>> regret_matching([[[3, 0], [5, 1]], [[3, 5], [0, 1]]]).round(2)  # the prisoner's dilemma: both defect
@@ -76,7 +77,7 @@ def regret_matching_steps(payoffs: ArrayLike, start: Sequence[ArrayLike] | None 
     """Yield the strategies of players who play each policy in proportion to its positive regret, without end.
 
     They start with `start`, N strategies [k_i], or the uniform ones, which they also play while there is no regret.
-    The regrets per step are at most sqrt(k_i / steps) spreads.
+    The regrets per step are at most sqrt(k_i / steps) of the largest gain.
     Raises ValueError for malformed payoffs or start. [Hart & Mas-Colell 2000, Econometrica 68:1127, unconditional]
     """
     yield from _matching(payoffs, start, lambda regrets: regrets)
@@ -94,7 +95,9 @@ def regret_matching_plus_steps(payoffs: ArrayLike, start: Sequence[ArrayLike] | 
 def hedge_steps(
     payoffs: ArrayLike, rate: float | None = None, start: Sequence[ArrayLike] | None = None
 ) -> Iterator[Strategies]:
-    """Yield strategies whose weights are start * exp(rate * earnings of each policy so far, in spreads), without end.
+    """Yield strategies whose weights are start * exp(rate * earnings of each policy so far), without end.
+
+    Earnings are in units of each player's largest gain.
 
     Without a rate it is sqrt(8 log(k_i) / step), for which the regrets per step vanish as sqrt(2 log(k_i) / steps); a
     constant one leaves rate / 8, and is best at sqrt(8 log(k_i) / steps) where the number of steps is known.
@@ -102,8 +105,8 @@ def hedge_steps(
     [Freund & Schapire 1999, Games Econ. Behav. 29:79; Cesa-Bianchi & Lugosi 2006, theorems 2.2 and 2.3]
     """
     if rate is not None and not 0 < rate < np.inf:
-        raise ValueError(f"rate must be a finite number > 0 per spread of payoffs, or None; got {rate}")
-    table = in_units_of_spread(payoffs)
+        raise ValueError(f"rate must be a finite number > 0 per largest gain, or None; got {rate}")
+    table = in_units_of_gain(payoffs)
     values_of, first = policy_values(table), starting(table, start)
     earned = [np.zeros(len(strategy)) for strategy in first]
     scales = [np.sqrt(8 * np.log(len(strategy))) for strategy in first]
@@ -123,7 +126,7 @@ def fictitious_play_steps(payoffs: ArrayLike, start: Sequence[ArrayLike] | None 
     Ties are broken evenly: all the best policies are equally likely. `start` and errors as in `regret_matching_steps`.
     [Brown 1951; for N players, who believe that the others choose independently, Monderer & Shapley 1996]
     """
-    table = in_units_of_spread(payoffs)
+    table = in_units_of_gain(payoffs)
     values_of, strategies = policy_values(table), starting(table, start)
     totals, step = [np.zeros(len(strategy)) for strategy in strategies], 0
     while True:
@@ -140,7 +143,7 @@ def _matching(
     payoffs: ArrayLike, start: Sequence[ArrayLike] | None, kept: Callable[[np.ndarray], np.ndarray]
 ) -> Iterator[Strategies]:
     """Strategies in proportion to positive regrets, of which `kept` is remembered."""
-    table = in_units_of_spread(payoffs)
+    table = in_units_of_gain(payoffs)
     values_of, strategies = policy_values(table), starting(table, start)
     regrets, step = [np.zeros(len(strategy)) for strategy in strategies], 0
     while True:

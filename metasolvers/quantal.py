@@ -20,7 +20,7 @@ from scipy.special import log_softmax
 
 from metasolvers.bimatrix import Strategies
 from metasolvers.contract import NASH, Certificate, certified
-from metasolvers.metagame import check_payoffs, in_units_of_spread, payoff_spread, product
+from metasolvers.metagame import check_payoffs, in_units_of_gain, payoff_spread, product
 
 RESOLVED = 1e8
 """Rationality per payoff spread where a path ends: gains of 1e-7 spreads are then acted upon, and rounding is not."""
@@ -89,15 +89,15 @@ def quantal_response(payoffs: ArrayLike, rationality: float) -> np.ndarray:
 def logit_nash(payoffs: ArrayLike) -> np.ndarray:
     """Nash equilibrium at the end of the principal branch: payoffs [N, k_1, ..., k_N] -> sigma [k_1, ..., k_N].
 
-    Here rationality is per payoff spread of each player, so that the units of none of them matter. The end of the path
-    tells who plays what; there, all that is played is made to earn the same by Newton's method.
+    Here rationality is per largest gain of each player: neither its units nor what others hand it matter. The end of
+    the path tells who plays what; there, all that is played is made to earn the same by Newton's method.
     Raises ValueError for malformed payoffs, and NotConverged where no answer has a small enough `nash_conv`.
 
     >>> logit_nash([[[3, 0], [0, 2]], [[3, 0], [0, 2]]])  # the equilibrium that risks less
     array([[1., 0.],
            [0., 0.]])
     """
-    unit = in_units_of_spread(payoffs)
+    unit = in_units_of_gain(payoffs)
     sigma = product(equilibrium(_game(unit)))
     advice = "the game is degenerate to rounding; try mixed_integer_nash for two players"
     return certified("logit_nash", unit, sigma, NASH, advice)

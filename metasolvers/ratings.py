@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from metasolvers.comparisons import Interval, agent_index, check_square, check_wins, position, quantile
+from metasolvers.comparisons import Interval, agent_index, check_wins, position, quantile
 
 ELO = 400 / np.log(10)
 """Elo points of one nat of log-odds."""
@@ -48,12 +48,15 @@ def elo_update(
 
 
 class Ratings(NamedTuple):
-    """What `bradley_terry` found, in Elo points."""
+    """What `bradley_terry` found, in Elo points.
+
+    elo: [k] ratings, 0 for the anchor.
+    covariance: [k, k] of the ratings, from the observed information; 0 for the anchor.
+    confidence: of the intervals, in (0, 1).
+    """
 
     elo: np.ndarray
-    """[k], 0 for the anchor."""
     covariance: np.ndarray
-    """[k, k] of the ratings, from the observed information; 0 for the anchor."""
     confidence: float
 
     def interval(self) -> Interval:
@@ -114,14 +117,16 @@ def bradley_terry(
 
 
 class Skills(NamedTuple):
-    """What `openskill_ratings` found: a normal belief about every agent, in the library's own units."""
+    """What `openskill_ratings` found: a normal belief about every agent, in the library's own units.
+
+    mu: [k] means.
+    sigma: [k] standard deviations.
+    ordinal: [k] mu - 3 sigma, by which the library ranks.
+    """
 
     mu: np.ndarray
-    """[k] means."""
     sigma: np.ndarray
-    """[k] standard deviations."""
     ordinal: np.ndarray
-    """[k] mu - 3 sigma, by which the library ranks."""
 
 
 Match = tuple[Sequence[Sequence[Hashable]], Sequence[float]]
@@ -136,7 +141,7 @@ def openskill_ratings(
     Matches of any number of teams of any size; results in the order of `agents`, all of whom start at mu and sigma.
     Needs the extra `openskill`: pip install 'counterplay[openskill]'.
     Raises ValueError for agents that are not listed or in a match twice, and for matches with fewer than two teams, an
-    empty team, or another number of ranks; ModuleNotFoundError without the extra.
+    empty team, a string for a team, or another number of ranks; ModuleNotFoundError without the extra.
 
     >>> skills = openskill_ratings([([["ann"], ["bob", "eve"]], [1, 2])], agents=["ann", "bob", "eve"])
     >>> skills.mu.argmax(), bool(skills.mu[1] == skills.mu[2])
@@ -152,6 +157,7 @@ def openskill_ratings(
     model = PlackettLuce(mu=mu, sigma=sigma)
     skills = [model.rating() for _ in index]
     for number, (teams, ranks) in enumerate(matches):
+        _check_lists(teams, number)
         members = [[position(agent, index) for agent in team] for team in teams]
         _check_match(members, ranks, number)
         rated = model.rate([[skills[i] for i in team] for team in members], ranks=list(ranks))
@@ -165,6 +171,13 @@ def openskill_ratings(
     )
 
 
+def _check_lists(teams: Sequence[Sequence[Hashable]], number: int) -> None:
+    """Of letters no team is meant to be made, though a string is a sequence too."""
+    for team in teams:
+        if isinstance(team, str):
+            raise ValueError(f"a team is a list: [{team!r}]; got the string {team!r} in match {number}")
+
+
 def _check_match(members: list[list[int]], ranks: Sequence[float], number: int) -> None:
     playing = [i for team in members for i in team]
     if len(members) < 2 or not all(members) or len(ranks) != len(members) or len(set(playing)) != len(playing):
@@ -175,7 +188,7 @@ def _check_match(members: list[list[int]], ranks: Sequence[float], number: int) 
 
 
 def _check_draws(draws: ArrayLike, won: np.ndarray) -> np.ndarray:
-    drawn = check_wins(check_square(draws, "draws"))
+    drawn = check_wins(draws, "draws")
     if drawn.shape != won.shape or (drawn != drawn.T).any():
         raise ValueError(
             f"draws must be symmetric and of the shape of wins, {won.shape}: draws[i, j] = draws[j, i] games of i and "

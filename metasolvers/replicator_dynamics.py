@@ -5,14 +5,13 @@ current strategies [Taylor & Jonker 1978; Weibull 1995, sections 3.1 and 5.2]. T
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from metasolvers.dynamics import Strategies, averaged, policy_values, starting, tilted
-from metasolvers.metagame import check_payoffs, check_sigma, in_units_of_spread, independent, product
+from metasolvers.metagame import check_payoffs, check_sigma, in_units_of_gain, independent, product, real_array
 
 Values = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
 
@@ -20,7 +19,7 @@ Values = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
 def replicator(payoffs: ArrayLike, time: float = 100.0) -> np.ndarray:
     """Where the replicator dynamics leads from uniform strategies: payoffs [N, k_1, ..., k_N] -> sigma [k_1, ..., k_N].
 
-    The product of the strategies at a time that is measured in 1 / spread of each player's payoffs. Where they have
+    The product of the strategies at a time that is measured in 1 / largest gain of each player. Where they have
     come to rest, that is a Nash equilibrium; they need not, as around the mixed equilibrium of a zero-sum game.
     Raises ValueError for malformed payoffs or a time that is not finite and >= 0.
 
@@ -28,17 +27,17 @@ def replicator(payoffs: ArrayLike, time: float = 100.0) -> np.ndarray:
     array([[0., 0.],
            [0., 1.]])
     """
-    (strategies,) = replicator_path(in_units_of_spread(payoffs), [time])
+    (strategies,) = replicator_path(in_units_of_gain(payoffs), [time])
     return product(strategies)
 
 
 def projected_replicator(payoffs: ArrayLike, dt: float = 0.2, gamma: float = 1e-6, steps: int = 500) -> np.ndarray:
     """Product of average strategies of projected replicator dynamics: payoffs [N, k_1, ..., k_N] -> sigma.
 
-    The average of `steps` steps of `projected_replicator_steps`, on payoffs in units of each player's spread, from
-    uniform strategies: the meta-strategy of [Lanctot et al. 2017]. Errors as there, and ValueError for steps < 1.
+    The average of `steps` steps of `projected_replicator_steps`, on payoffs in units of each player's largest gain,
+    from uniform strategies: the meta-strategy of [Lanctot et al. 2017]. Errors as there, and ValueError for steps < 1.
     """
-    return independent(averaged(projected_replicator_steps(in_units_of_spread(payoffs), dt, gamma), steps).sigma)
+    return independent(averaged(projected_replicator_steps(in_units_of_gain(payoffs), dt, gamma), steps).sigma)
 
 
 def replicator_field(payoffs: ArrayLike, strategies: Sequence[ArrayLike]) -> Strategies:
@@ -47,7 +46,7 @@ def replicator_field(payoffs: ArrayLike, strategies: Sequence[ArrayLike]) -> Str
     Raises ValueError for malformed payoffs or strategies.
     """
     table = check_payoffs(payoffs)
-    current = starting(table, strategies)
+    current = starting(table, strategies, "strategies")
     return tuple(x * growth for x, growth in zip(current, _growth(policy_values(table), current), strict=True))
 
 
@@ -60,7 +59,7 @@ def replicator_field_single(matrix: ArrayLike, strategy: ArrayLike) -> np.ndarra
     >>> replicator_field_single(hawk_dove, [0.5, 0.5])
     array([ 0.125, -0.125])
     """
-    values_of, x = _one_population(matrix, strategy)
+    values_of, x = _one_population(matrix, strategy, "strategy")
     (growth,) = _growth(values_of, [x])
     return x * growth
 
@@ -81,7 +80,7 @@ def replicator_path_single(matrix: ArrayLike, times: ArrayLike, start: ArrayLike
 
     Raises ValueError for a matrix that is not square, malformed times or start.
     """
-    values_of, x = _one_population(matrix, start)
+    values_of, x = _one_population(matrix, start, "start")
     return (strategy for (strategy,) in _integrated(values_of, (x,), _ascending(times)))
 
 
@@ -170,13 +169,12 @@ def _ascending(times: ArrayLike) -> np.ndarray:
     return at
 
 
-def _one_population(matrix: ArrayLike, strategy: ArrayLike) -> tuple[Values, np.ndarray]:
+def _one_population(matrix: ArrayLike, strategy: ArrayLike, name: str) -> tuple[Values, np.ndarray]:
     """The values of a population's policies as a function of its strategies, of which there is one; and that one."""
-    both: Any = [matrix, matrix]
-    (table, _), x = check_payoffs(both), check_sigma(strategy)
-    if table.shape != (x.size, x.size):
+    table, x = real_array(matrix, "matrix", "one matrix [k, k]"), check_sigma(strategy, name=name)
+    if x.ndim != 1 or table.shape != (x.size, x.size):
         raise ValueError(
-            f"a population needs a matrix [k, k] and a strategy [k]; got shapes {table.shape} and {x.shape}: "
+            f"a population needs a matrix [k, k] and {name} [k]; got shapes {table.shape} and {x.shape}: "
             f"several populations are given by payoffs [N, k_1, ..., k_N]"
         )
     return lambda strategies: [table @ strategies[0]], x

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from metasolvers.alpharank import alpha_rank
 from metasolvers.metagame import check_payoffs
-from metasolvers.response_graph import Profile, deviations, profiles
+from metasolvers.response_graphs import Profile, deviations, profiles
 
 MARGIN = 1e-6
 """Mass by which bounds are widened: more than the search for them has been seen to miss."""

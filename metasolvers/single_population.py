@@ -22,7 +22,7 @@ from scipy.stats import hypergeom
 
 from metasolvers.alpharank import log_fixation_probability
 from metasolvers.markov import Graph, log_stationary
-from metasolvers.response_graph import (
+from metasolvers.response_graphs import (
     ROUNDING,
     Responses,
     check_rounding,

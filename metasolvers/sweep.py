@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from metasolvers.alpharank import alpha_ranks
 from metasolvers.contract import Certificate, NotConverged
 from metasolvers.metagame import check_payoffs
-from metasolvers.response_graph import alpha_limit, responses
+from metasolvers.response_graphs import alpha_limit, responses
 from metasolvers.single_population import Selection, advantages, alpha_limit_single, alpha_rank_single
 
 WEAKEST = 1 / 8

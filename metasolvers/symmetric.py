@@ -177,7 +177,15 @@ def symmetric_table(payoffs: ArrayLike) -> np.ndarray:
         axes = 0  # ragged: refused below
     if axes == 2:
         table = np.stack([check_payoffs([row])[0] for row in np.asarray(payoffs)])
-        return pooled(table, one_group(len(table)))
+        symmetric = pooled(table, one_group(len(table)))
+        off = np.abs(table - symmetric)
+        if off.max() > ROUNDING * np.abs(table).max():
+            seat, profile = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
+            raise ValueError(
+                f"in a sorted table all who play the same policy earn the same; in profile {profile} "
+                f"player {seat} earns {table[seat, profile]:g}, where they earn {symmetric[seat, profile]:g} on average"
+            )
+        return symmetric
     table = check_payoffs(payoffs)
     return check_symmetric(table, one_group(len(table)))
 

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from metasolvers.contract import Certificate, certified
-from metasolvers.metagame import check_sigma, payoff_spread
+from metasolvers.metagame import check_sigma, in_units_of_gain
 from metasolvers.quantal import Earnings, equilibrium
 from metasolvers.symmetric import group_sizes, one_group, profile_index, sorted_profiles, symmetric_table
 
 TOLERANCE = 1e-8
-"""Regret that rounding may leave in a symmetric equilibrium, in units of the payoffs' spread."""
+"""Regret that rounding may leave in a symmetric equilibrium, in units of the largest gain."""
 
 
 class Against(NamedTuple):
@@ -30,6 +30,11 @@ class Against(NamedTuple):
     def earned(self, x: np.ndarray) -> np.ndarray:
         """[k] in expectation, when each of the others mixes by x [k]."""
         return self.payoffs @ (self.ways * np.prod(x**self.counts, axis=1))
+
+    def regret(self, x: np.ndarray) -> float:
+        """What the best policy earns more than x [k]."""
+        earned = self.earned(x)
+        return float(max(earned.max() - x @ earned, 0.0))
 
     def slopes(self, x: np.ndarray) -> np.ndarray:
         """[k, k] derivatives of what is earned by the entries of x."""
@@ -68,27 +73,25 @@ def symmetric_regret(payoffs: ArrayLike, mixture: ArrayLike) -> float:
     """
     table = symmetric_table(payoffs)
     x = _mixture(table, mixture)
-    earned = _against(table).earned(x)
-    return float(max(earned.max() - x @ earned, 0.0))
+    return _against(table).regret(x)
 
 
 def symmetric_nash(payoffs: ArrayLike) -> np.ndarray:
     """A mixture [k] that is a Nash equilibrium when everybody plays it; each symmetric game has one [Nash 1951].
 
     It is at the end of the principal logit branch (see `metasolvers.quantal`). Raises ValueError as `strategy_payoffs`
-    does, and NotConverged where its `symmetric_regret` is above 1e-8 of the payoffs' spread.
+    does, and NotConverged where its `symmetric_regret` is above 1e-8 of the largest gain.
 
     >>> hawk_dove = np.array([[-1, 4], [0, 2]])
     >>> symmetric_nash(np.stack([hawk_dove, hawk_dove.T])).round(6)
     array([0.666667, 0.333333])
     """
     table = symmetric_table(payoffs)
-    spread = payoff_spread(table.reshape(1, -1))
-    unit = (table - (table.max() / 2 + table.min() / 2)) / spread if spread else np.zeros_like(table)
-    against = _against(unit)
+    raw = _against(table)
+    against = raw._replace(payoffs=in_units_of_gain(np.stack([raw.payoffs, np.zeros_like(raw.payoffs)]))[0])
     game = Earnings((len(against.payoffs),), lambda x: (against.earned(x[0]), against.slopes(x[0])))
     (mixture,) = equilibrium(game)
-    regret = Certificate("symmetric_regret", lambda *_: symmetric_regret(unit, mixture), TOLERANCE)
+    regret = Certificate("symmetric_regret / largest gain", lambda *_: against.regret(mixture), TOLERANCE)
     return certified("symmetric_nash", table, mixture, regret, "the game is degenerate to rounding")
 
 

@@ -6,13 +6,17 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from metasolvers.contract import NASH, Certificate, certified
-from metasolvers.metagame import check_payoffs, product
+from metasolvers.metagame import check_payoffs, nash_conv, product
 from metasolvers.selection import IllConditioned, interior, max_entropy_conic, max_entropy_inside
 
 CANCEL_TOLERANCE = 1e-6
 """How far payoffs may be from summing to a constant, relative to their spread; float32 tables stay below it."""
 MARGIN = 1e-9
 """Mass and payoffs closer than this, of payoffs in [-1, 1], are not told apart."""
+
+
+EXACT = 1e-11
+"""Gap, of payoffs in [-1, 1], that is only rounding."""
 
 
 def zero_sum_nash(payoffs: ArrayLike) -> np.ndarray:
@@ -27,8 +31,13 @@ def zero_sum_nash(payoffs: ArrayLike) -> np.ndarray:
     array([[0.1111, 0.2222],
            [0.2222, 0.4444]])
     """
-    row = _cancelled(payoffs, "zero_sum_nash")
-    return certified("zero_sum_nash", payoffs, product(_maximin(row)), ZERO_SUM, NEAR_TIES)
+    sigma = product(maximin(payoffs, "zero_sum_nash"))
+    return certified("zero_sum_nash", payoffs, sigma, ZERO_SUM, NEAR_TIES)
+
+
+def maximin(payoffs: ArrayLike, solver: str) -> tuple[np.ndarray, np.ndarray]:
+    """Both players' maximin strategies [m], [n]. Raises ValueError as `zero_sum_nash`, in the name of the solver."""
+    return _maximin(_cancelled(payoffs, solver))
 
 
 def max_entropy_nash(payoffs: ArrayLike) -> np.ndarray:
@@ -59,7 +68,7 @@ def zero_sum_gap(payoffs: ArrayLike, sigma: ArrayLike) -> float:
     Raises ValueError as `zero_sum_nash` does, and for a correlated sigma.
     """
     row = _cancelled(payoffs, "zero_sum_gap")
-    return NASH.measure([row, -row], sigma)
+    return nash_conv([row, -row], sigma) / 2
 
 
 ZERO_SUM = Certificate("nash_conv / spread", zero_sum_gap, NASH.tolerance)
@@ -104,7 +113,7 @@ def _maximin(row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     found = [(np.full(len(row), 1 / len(row)), np.full(row.shape[1], 1 / row.shape[1]))]
     for method in ("highs-ipm", "highs-ds"):
         found += _solved(row, method)
-        if _gap(row, found[-1]) <= NASH.tolerance:
+        if _gap(row, found[-1]) <= EXACT:
             return found[-1]
     return min(found, key=lambda pair: _gap(row, pair))
 

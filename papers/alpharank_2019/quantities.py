@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from metasolvers.alpharank import alpha_rank, fixation_edges
-from metasolvers.response_graph import alpha_limit, response_graph, sink_components
+from metasolvers.response_graphs import alpha_limit, response_graph, sink_components
 from metasolvers.single_population import (
     alpha_limit_single,
     alpha_rank_single,

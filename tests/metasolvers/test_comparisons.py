@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 
 from metasolvers.comparisons import (
     advantages,
+    advantages_of_wins,
     check_antisymmetric,
     check_wins,
     two_player,
@@ -42,6 +43,10 @@ def test_every_game_is_worth_one_win(games):
         ([("ann", "ann", 1)], ["ann", "bob"], "game 0, 'ann' plays itself"),
         ([("ann", "bob", 1), ("ann", "bob", 3)], ["ann", "bob"], r"game 1 .* got 3"),
         ([("ann", "bob", np.nan)], ["ann", "bob"], "got nan"),
+        ([("ann", "bob", 1), ("ann", "bob")], ["ann", "bob"], r"game 1 must be .* got \('ann', 'bob'\)"),
+        ([("ann", "bob", "win")], ["ann", "bob"], "game 0 must be .* the score a number; got .*'win'"),
+        ([("ann", "bob", None)], ["ann", "bob"], "game 0 must be"),
+        ([7], ["ann", "bob"], "game 0 must be .* got 7"),
         ([], ["ann", "ann"], "each listed once"),
         ([], [], "at least one"),
     ],
@@ -108,6 +113,21 @@ def test_who_never_met_is_not_said_to_be_equal():
     assert np.isnan(estimate).all()
     assert (low == 0).all()
     assert (high == 1).all()
+
+
+def test_advantages_of_wins_are_shares_above_a_half():
+    """Three of four won; two games drawn; the last two never met."""
+    wins = np.array([[0, 3, 1], [1, 0, 0], [1, 0, 0]])
+    expected = [[0, 0.25, 0], [-0.25, 0, 0], [0, 0, 0]]
+    np.testing.assert_array_equal(advantages_of_wins(wins), expected)
+
+
+def test_nobody_plays_on_the_diagonal_of_an_evaluation_matrix():
+    """Shares of games won are not known there, and they are all that an evaluation matrix needs."""
+    wins = np.array([[0, 3, 5], [1, 0, 2], [2, 9, 0]])
+    shares = win_probabilities(wins).estimate
+    assert np.isnan(shares.diagonal()).all()
+    np.testing.assert_allclose(check_antisymmetric(shares - 0.5), advantages_of_wins(wins), atol=1e-15)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, np.nan, 95])

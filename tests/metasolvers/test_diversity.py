@@ -93,7 +93,7 @@ def test_performance_of_known_games():
     [
         (lambda: effective_diversity([[0, 2], [1, 0]]), r"got 2 at \(0, 1\)"),
         (lambda: effective_diversity(np.zeros((2, 2)), [1.0]), r"over the 2 agents"),
-        (lambda: effective_diversity(np.zeros((2, 2)), [0.5, 0.6]), "sum to 1"),
+        (lambda: effective_diversity(np.zeros((2, 2)), [0.5, 0.6]), "p must be .* sum to 1"),
         (lambda: expected_cardinality([1, 2]), r"\[m, n\]"),
         (lambda: expected_cardinality([[1, np.inf]]), "finite"),
         (lambda: relative_population_performance(np.zeros((0, 2))), "at least one row"),

@@ -49,6 +49,14 @@ def test_bad_temperatures(temperature):
         softmax(np.zeros((2, 2, 2)), temperature)
 
 
+@pytest.mark.parametrize("solve", [rectified_nash, rectified_weights])
+def test_what_is_no_zero_sum_game_is_refused_in_the_name_of_the_solver(solve):
+    with pytest.raises(ValueError, match=f"{solve.__name__} needs payoffs that cancel"):
+        solve([[[3, 0], [0, 2]], [[2, 0], [0, 3]]])
+    with pytest.raises(ValueError, match=f"{solve.__name__} needs two players"):
+        solve(np.zeros((3, 2, 2, 2)))
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_in_symmetric_games_a_policy_trains_against_those_it_beats_or_ties(seed):
     """PSRO_rN by its definition, policy by policy [Balduzzi et al. 2019, algorithm 4]."""

@@ -111,6 +111,20 @@ def test_units_do_not_matter(name, data, scale):
     same(name, solve(name, scale * payoffs), solve(name, payoffs))
 
 
+@obeying(Law.EQUIVALENT)
+@quick
+@given(data=st.data(), far=st.sampled_from([1, 1000]))
+def test_strategically_equivalent_games_have_the_same_answer(name, data, far):
+    """Every player in units of its own, and with what the others' policies hand it, which it has no influence on."""
+    payoffs = data.draw(generic(name))
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    moved = np.empty_like(payoffs)
+    for player, own in enumerate(payoffs):
+        handed = rng.normal(size=own.take([0], axis=player).shape)
+        moved[player] = rng.choice([1e-3, 1.0, 100.0]) * (own + far * np.abs(payoffs).max() * handed)
+    same(name, solve(name, moved), solve(name, payoffs))
+
+
 @obeying(Law.COPIES_ALIKE)
 @quick
 @given(data=st.data())

@@ -158,6 +158,8 @@ def test_malformed_payoffs(payoffs, message):
     [
         (np.full((2, 3), 1 / 6), r"shape \(2, 2\)"),
         ([[0.5, 0.6], [0, 0]], "sum to 1; got smallest entry 0.0 and sum 1.1"),
+        (([0.5, 0.5], [0.4, 0.6]), r"join independent strategies with product\(strategies\)"),
+        (([0.5, 0.5], [0.2, 0.3, 0.5]), r"join independent strategies with product\(strategies\)"),
         ([[1.5, -0.5], [0, 0]], "non-negative"),
         ([[np.nan, 0], [0, 1]], "finite"),
         ([[1], [0, 0]], "ragged"),
@@ -172,6 +174,11 @@ def test_malformed_sigma(sigma, message):
 def test_products_need_one_vector_per_player(call):
     with pytest.raises(ValueError, match="one vector per player"):
         call()
+
+
+def test_the_strategy_that_is_none_is_named():
+    with pytest.raises(ValueError, match=r"marginals\[1\] must be non-negative and sum to 1; .* by their sum$"):
+        product([[0.5, 0.5], [0.5, 0.6]])
 
 
 def test_no_such_player():

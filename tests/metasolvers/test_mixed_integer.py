@@ -89,7 +89,7 @@ def test_a_game_too_large_to_enumerate():
 
 def test_too_little_time_is_said_with_the_certificate():
     payoffs = np.random.default_rng(0).normal(size=(2, 30, 30))
-    with pytest.raises(NotConverged, match=r"nash_conv / spread is .* raise time_limit") as raised:
+    with pytest.raises(NotConverged, match=r"nash_conv / largest gain is .* raise time_limit") as raised:
         mixed_integer_nash(payoffs, time_limit=1e-3)
     assert raised.value.value > raised.value.tolerance
     assert raised.value.sigma.shape == (30, 30)

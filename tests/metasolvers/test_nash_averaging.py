@@ -86,8 +86,8 @@ def test_one_agent_alone():
     [
         (nash_averaging, [[0, 2], [1, 0]], r"got 2 at \(0, 1\) and 1 at \(1, 0\)"),
         (nash_averaging, [[0, 1, 2], [1, 0, 2]], r"got shape \(2, 3\)"),
-        (nash_averaging_tasks, [1, 2], r"matrix must be \[m, n\]"),
-        (nash_averaging_tasks, [[1, np.nan]], r"got nan at \(0, 1\)"),
+        (nash_averaging_tasks, [1, 2], r"scores must be \[m, n\]"),
+        (nash_averaging_tasks, [[1, np.nan]], r"scores must be finite; got nan at \(0, 1\)"),
     ],
 )
 def test_malformed_scores(average, scores, message):

@@ -177,8 +177,8 @@ def test_where_no_ratings_are_most_likely_the_agents_are_named(wins, message):
     [
         ({"draws": [[0, 1], [2, 0]]}, "draws must be symmetric"),
         ({"draws": [[0]]}, "of the shape of wins"),
-        ({"draws": [[0, -1], [-1, 0]]}, "non-negative"),
-        ({"draws": [[1, 0], [0, 1]]}, "0 on the diagonal"),
+        ({"draws": [[0, -1], [-1, 0]]}, "draws must be non-negative"),
+        ({"draws": [[1, 0], [0, 1]]}, "draws must be 0 on the diagonal"),
         ({"anchor": 2}, r"an agent, 0\.\.1"),
         ({"anchor": -1}, r"an agent, 0\.\.1"),
         ({"prior": -1}, "prior must be"),
@@ -215,6 +215,7 @@ def test_skills_are_the_librarys():
     ("match", "message"),
     [
         (([["ann"], ["bobb"]], [1, 2]), "did you mean 'bob'"),
+        ((["ann", "bob"], [1, 2]), r"a team is a list: \['ann'\]; got the string 'ann' in match 0"),
         (([["ann"]], [1]), "two or more teams"),
         (([["ann"], []], [1, 2]), r"teams of \[1, 0\] agents"),
         (([["ann"], ["bob"]], [1]), r"ranks \[1\]"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from metasolvers import alpha_rank
-from metasolvers.response_graph import responses
+from metasolvers.response_graphs import responses
 from metasolvers.sampled import alpha_rank_interval, hoeffding_radius, next_profile, undecided_edges
 from tests.metasolvers.test_alpharank import jordan, majority, normal
 

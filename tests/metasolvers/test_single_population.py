@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from open_spiel.python.egt import alpharank as peer
 
-from metasolvers.response_graph import sink_components
+from metasolvers.response_graphs import sink_components
 from metasolvers.single_population import (
     alpha_limit_single,
     alpha_rank_single,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from metasolvers import alpha_limit, alpha_rank, fixation_edges, response_graph, sink_components, sink_distributions
 from metasolvers.markov import Graph
-from metasolvers.response_graph import limit_stationarity, response_stationarity, responses
+from metasolvers.response_graphs import limit_stationarity, response_stationarity, responses
 from metasolvers.stochastic_stability import Rates, limit_distribution
 from tests.golden_cases import numbers, select
 from tests.metasolvers.test_alpharank import exact, jordan, majority, normal, potential
