@@ -36,8 +36,8 @@ NODE = 23.0
 """Points across a node, where there is room."""
 FAINTEST = 1e-4
 """Share below which a profile counts as not played; where its colour ends."""
-TRANSIENT = "0.5"
-"""Colour of what is in no sink component."""
+TRANSIENT, SEVENTH = "0.5", "0.2"
+"""Colours of what is in no sink component, and of sink components from the seventh on."""
 SLACK = 1e-9
 """Of a deviation's strength: what is neither favoured nor disfavoured by more is neutral."""
 FAMILY = ("alpha_rank", "alpha_limit", "response_graph")
@@ -72,7 +72,8 @@ def profile_graph(
     A node is a joint profile with its share of the stationary distribution, coloured if it is in a sink component: a
     colour a component, the fuller the more is played there. An arrow is one player's change of policy whose fixation
     probability exceeds the neutral 1 / m, black where it is certain [Omidshafiei et al. 2019, section 2]; what is
-    neutral is dashed. Of more than 16 profiles those are shown that are played, and the nearest rivals of the first.
+    neutral is dashed. Of more than 16 profiles the heaviest of every sink component is shown, then those that are
+    played, and the nearest rivals of the heaviest; the key counts the sink components that find no room.
     `names` are one list of policies a player; what finds no room of them is cut off. Errors as `alpha_rank`, and
     ValueError for names that are not one a policy.
     """
@@ -161,7 +162,10 @@ def _draw(axis: Axes | None, land: Landscape) -> Axes:
 
 
 def _chosen(land: Landscape) -> list[int]:
-    """Nodes to show, by mass: all of few, else those played, then deviations from the first, the likeliest first."""
+    """Nodes to show, by mass: all of few, else the heaviest of each sink, what is played, and the heaviest's rivals.
+
+    Its rivals are the deviations from it, the likeliest first.
+    """
     by_mass = [int(node) for node in np.argsort(-land.mass.round(9), kind="stable")]  # rounding decides nothing
     if len(by_mass) <= NODES:
         return by_mass
@@ -169,7 +173,10 @@ def _chosen(land: Landscape) -> list[int]:
     leaving = np.flatnonzero(source == by_mass[0])
     rivals = target[leaving[np.argsort(-log_fixation[leaving], kind="stable")]]
     played = [node for node in by_mass if land.mass[node] >= FAINTEST]
-    return list(dict.fromkeys([*played, *map(int, rivals)]))[:NODES]
+    rank = np.argsort(by_mass).tolist()
+    of_sinks = [min(sink, key=rank.__getitem__) for sink, _ in _coloured(land)]
+    chosen = list(dict.fromkeys([*of_sinks, *played, *map(int, rivals)]))[:NODES]
+    return sorted(chosen, key=rank.__getitem__)
 
 
 def _edges_between(nodes: list[int], land: Landscape) -> list[tuple[int, int, float]]:
@@ -209,7 +216,7 @@ def _around(nodes: list[int], land: Landscape) -> list[int]:
 def _coloured(land: Landscape) -> list[tuple[list[int], str]]:
     """Each sink component and its colour, those with the most mass first; grey from the seventh on."""
     heaviest = sorted(land.sinks, key=lambda sink: -land.mass[sink].sum())
-    return [(sink, PALETTE[place] if place < len(PALETTE) else "0.25") for place, sink in enumerate(heaviest)]
+    return [(sink, PALETTE[place] if place < len(PALETTE) else SEVENTH) for place, sink in enumerate(heaviest)]
 
 
 def _name(axis: Axes, place: tuple[float, float], turn: float, name: str, crowded: bool) -> None:
@@ -260,14 +267,20 @@ def _key_of_edges(edges: list[tuple[int, int, float]]) -> list[Line2D]:
 def _key(land: Landscape, shown: list[int]) -> list[Line2D]:
     """What the colours of the nodes shown are, and how much is not shown."""
     dots: Any = {"marker": "o", "linestyle": "", "markersize": 6}
-    key = []
-    for sink, colour in _coloured(land)[: len(PALETTE)]:
-        if set(sink) & set(shown):
-            size = "1 node" if len(sink) == 1 else f"{len(sink)} nodes"
-            label = f"sink component of {size}: {land.mass[sink].sum():.1%} of the mass"
-            key.append(Line2D([], [], color=colour, label=label, **dots))
+    key, seen, sinks = [], set(shown), _coloured(land)
+    for sink, colour in sinks[: len(PALETTE)]:
+        size = "1 node" if len(sink) == 1 else f"{len(sink)} nodes"
+        label = f"sink component of {size}: {land.mass[sink].sum():.1%} of the mass"
+        key.append(Line2D([], [], color=colour, label=label, **dots))
+    greys = [sink for sink, _ in sinks[len(PALETTE) :] if seen & set(sink)]
+    if greys:
+        label = f"{_more(greys)}: {sum(land.mass[sink].sum() for sink in greys):.1%} of the mass"
+        key.append(Line2D([], [], color=SEVENTH, label=label, **dots))
+    hidden = [sink for sink, _ in sinks if not seen & set(sink)]
+    if hidden:
+        key.append(Line2D([], [], linestyle="", label=f"and {_more(hidden)}, not shown"))
     inside = [node for sink in land.sinks for node in sink]
-    if set(shown) - set(inside):
+    if seen - set(inside):
         key.append(
             Line2D([], [], color=TRANSIENT, label=f"passed through: {max(1 - land.mass[inside].sum(), 0):.1%}", **dots)
         )
@@ -275,3 +288,7 @@ def _key(land: Landscape, shown: list[int]) -> list[Line2D]:
         text = f"{len(shown)} of {len(land.mass)} nodes shown, {land.mass[shown].sum():.1%} of the mass"
         key.append(Line2D([], [], linestyle="", label=text))
     return key
+
+
+def _more(sinks: list[list[int]]) -> str:
+    return f"{len(sinks)} more sink component{'s' * (len(sinks) > 1)}"

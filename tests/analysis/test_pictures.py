@@ -16,6 +16,7 @@ from matplotlib.text import Text
 
 from analysis import figures, gallery
 from analysis.gallery import HANDS, RPS, stakes_or_truce
+from analysis.graph import TRANSIENT
 from analysis.load import load_run
 from analysis.panels import BLUE, ORANGE, PALETTE, SMALLEST
 from analysis.sweeps import spread
@@ -189,6 +190,23 @@ def test_each_sink_component_has_its_colour() -> None:
     masses = [text.get_text() for text in axis.get_legend().get_texts()]
     assert masses[0].startswith("sink component of 9 nodes: 86.0%")
     assert masses[1].startswith("sink component of 1 node: 13.4%")
+
+
+def coordinated(policies: int) -> np.ndarray:
+    """Each of the policies is a convention, the better the higher its index; who fails to coordinate loses."""
+    own = np.diag(np.arange(1.0, policies + 1)) - 1.0
+    return np.stack([own, own.T])
+
+
+@pytest.mark.parametrize(("policies", "shown"), [(5, 5), (9, 9), (16, 16), (18, 16)])
+def test_no_sink_component_vanishes_silently(policies: int, shown: int) -> None:
+    axis = figures.profile_graph(coordinated(policies))
+    kinds = [tuple(node.get_edgecolor()[0]) for node in axis.collections]
+    assert sum(kind != to_rgba(TRANSIENT) for kind in kinds) == shown
+    key = "\n".join(text.get_text() for text in axis.get_legend().get_texts())
+    assert key.count("sink component of 1 node") == min(policies, 6)
+    assert (f"{shown - 6} more sink components: " in key) == (policies > 6)
+    assert (f"and {policies - shown} more sink components, not shown" in key) == (policies > shown)
 
 
 def test_arrows_are_the_deviations_that_selection_favours() -> None:
