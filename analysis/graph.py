@@ -21,7 +21,8 @@ from analysis.panels import (
     checked_names,
     inches,
     key_below,
-    profile_names,
+    player_names,
+    shortened,
     styled,
 )
 from metasolvers import alpha_rank, check_payoffs, fixation_edges
@@ -48,7 +49,8 @@ Edges = tuple[np.ndarray, np.ndarray, np.ndarray]  # source, target, log fixatio
 class Landscape(NamedTuple):
     """K profiles, or policies of a single population, between which evolution moves."""
 
-    names: list[str]
+    names: list[list[str]]
+    """Each player's policies, or those of the single population."""
     mass: np.ndarray
     """[K] shares of the stationary distribution."""
     edges: Edges
@@ -74,8 +76,8 @@ def profile_graph(
     probability exceeds the neutral 1 / m, black where it is certain [Omidshafiei et al. 2019, section 2]; what is
     neutral is dashed. Of more than 16 profiles the heaviest of every sink component is shown, then those that are
     played, and the nearest rivals of the heaviest; the key counts the sink components that find no room.
-    `names` are one list of policies a player; what finds no room of them is cut off. Errors as `alpha_rank`, and
-    ValueError for names that are not one a policy.
+    `names` are one list of policies a player; where they find no room, a player's are cut so that they are told apart,
+    or give way to indices. Errors as `alpha_rank`, and ValueError for names that are not one a policy.
     """
     table = check_payoffs(payoffs)
     mass = alpha_rank(table, alpha, population_size, normalize).ravel()
@@ -101,7 +103,7 @@ def policy_graph(
     mass = alpha_rank_single(payoffs, alpha, population_size, normalize)
     edges = fixation_edges_single(payoffs, alpha, population_size, normalize)
     labels = checked_names(names, len(mass))
-    return _draw(axis, Landscape(labels, mass, edges, -math.log(population_size), sink_components_single(payoffs)))
+    return _draw(axis, Landscape([labels], mass, edges, -math.log(population_size), sink_components_single(payoffs)))
 
 
 @styled
@@ -135,7 +137,7 @@ def _landscape(
     """That of the joint profiles of a payoff table."""
     shape = table.shape[1:]
     sinks = [[int(np.ravel_multi_index(profile, shape)) for profile in sink] for sink in sink_components(table)]
-    return Landscape(profile_names(names, shape), mass, edges, -math.log(population_size), sinks)
+    return Landscape(player_names(names, shape), mass, edges, -math.log(population_size), sinks)
 
 
 def _draw(axis: Axes | None, land: Landscape) -> Axes:
@@ -147,8 +149,8 @@ def _draw(axis: Axes | None, land: Landscape) -> Axes:
     turns = [math.pi / 2 - 2 * math.pi * place / len(order) for place in range(len(order))]
     radius = 1.0 if len(order) > 1 else 0.0
     places = {node: (radius * math.cos(turn), radius * math.sin(turn)) for node, turn in zip(order, turns, strict=True)}
-    for node, turn in zip(order, turns, strict=True):
-        _name(axis, places[node], turn, land.names[node], crowded=len(order) > CROWD)
+    for node, turn, name in zip(order, turns, _labels(land, order), strict=True):
+        _name(axis, places[node], turn, name)
     edges = _edges_between(order, land)
     key_below(axis, [*_key(land, order), *_key_of_edges(edges)], drop=14)
     spacing = 72 * min(inches(axis)) / 2.6 * 2 * math.sin(math.pi / max(len(order), 3))
@@ -219,15 +221,29 @@ def _coloured(land: Landscape) -> list[tuple[list[int], str]]:
     return [(sink, PALETTE[place] if place < len(PALETTE) else SEVENTH) for place, sink in enumerate(heaviest)]
 
 
-def _name(axis: Axes, place: tuple[float, float], turn: float, name: str, crowded: bool) -> None:
-    """Outside the circle, in the direction of `turn`; in up to three lines, or two narrower ones in a crowd."""
+def _labels(land: Landscape, nodes: list[int]) -> list[str]:
+    """Names of nodes in up to three lines, or two narrower ones in a crowd, of as many letters as all find room for."""
+    width, lines = (13, 2) if len(nodes) > CROWD else (20, 3)
+    profiles = np.transpose(np.unravel_index(nodes, [len(own) for own in land.names]))
+    longest = max(len(name) for own in land.names for name in own)
+    for most in range(max(min(longest, width * lines), 1), 0, -1):
+        names = [shortened(own, most) for own in land.names]
+        between = "-" if all(name.isdigit() for own in names for name in own) else ", "
+        joined = [between.join(own[i] for own, i in zip(names, profile, strict=True)) for profile in profiles]
+        wrapped = [textwrap.wrap(name, width) for name in joined]
+        if max(map(len, wrapped)) <= lines:
+            break
+    return ["\n".join(parts) for parts in wrapped]
+
+
+def _name(axis: Axes, place: tuple[float, float], turn: float, name: str) -> None:
+    """Outside the circle, in the direction of `turn`."""
     x, y = math.cos(turn), math.sin(turn)
     aside = "center" if abs(x) < 0.1 else "left" if x > 0 else "right"
     upright = "center" if abs(y) < 0.35 else "bottom" if y > 0 else "top"
     away = NODE / 2 + 4
     shift: Any = {"xytext": (away * x, away * y), "textcoords": "offset points", "annotation_clip": False}
-    lines = textwrap.fill(name, 13 if crowded else 20, max_lines=2 if crowded else 3, placeholder=" …")
-    axis.annotate(lines, place, ha=aside, va=upright, size=8, **shift)
+    axis.annotate(name, place, ha=aside, va=upright, size=8, **shift)
 
 
 def _node(axis: Axes, place: tuple[float, float], mass: float, colour: str, across: float) -> None:

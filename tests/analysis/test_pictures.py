@@ -1,6 +1,6 @@
 """Pictures of tables look as they did, say what the table says, and can be read at any size."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.testing.compare import compare_images
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
 
 from analysis import figures, gallery
 from analysis.gallery import HANDS, RPS, stakes_or_truce
@@ -207,6 +207,21 @@ def test_no_sink_component_vanishes_silently(policies: int, shown: int) -> None:
     assert key.count("sink component of 1 node") == min(policies, 6)
     assert (f"{shown - 6} more sink components: " in key) == (policies > 6)
     assert (f"and {policies - shown} more sink components, not shown" in key) == (policies > shown)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        ("PPO v1", "PPO v2", "scripted rush", "scripted turtle"),
+        [f"Soccer striker, version {version}" for version in range(4)],
+        [f"version {version} of the policy that a league trained" for version in range(4)],  # of four, indices
+    ],
+)
+@pytest.mark.parametrize("players", [2, 4])
+def test_cut_names_tell_profiles_apart(own: Sequence[str], players: int) -> None:
+    axis = figures.profile_graph(random(players, *[len(own)] * players), alpha=0.01, names=[own] * players)
+    names = [text.get_text() for text in axis.texts if isinstance(text, Annotation) and text.get_text()]
+    assert len(names) == len(set(names)) == 16
 
 
 def test_arrows_are_the_deviations_that_selection_favours() -> None:
