@@ -1,6 +1,6 @@
 """Pictures of tables look as they did, say what the table says, and can be read at any size."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -20,6 +20,7 @@ from analysis.graph import TRANSIENT
 from analysis.load import load_run
 from analysis.panels import BLUE, ORANGE, PALETTE, SMALLEST
 from analysis.sweeps import spread
+from metasolvers.replicator_dynamics import replicator_path, replicator_path_single
 from tests.analysis.handmade import edit, seal, write_run
 from tests.analysis.pictures import CASES, IMAGES, drawn, save
 
@@ -275,6 +276,24 @@ def test_rest_points_of_two_by_two_games(game: np.ndarray, expected: dict[str, i
     assert rest_points(figures.square_field(game)) == expected
 
 
+PENNIES = [[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]]
+
+
+def orbit() -> Iterator[tuple[np.ndarray, ...]]:
+    return replicator_path(PENNIES, np.linspace(0, 2, 21), start=[(0.5, 0.5), (0.8, 0.2)])
+
+
+def test_a_path_is_drawn_alone_or_among_others() -> None:
+    path = [(x[0], y[0]) for x, y in orbit()]
+    for paths in (path, [path], np.array(path), [path, path[:5]]):
+        lines = figures.square_field(PENNIES, paths=paths).lines
+        assert lines[2].get_xydata().tolist() == [list(place) for place in path]  # two more show indifference
+    mixtures = list(replicator_path_single(RPS, np.linspace(0, 2, 21), start=[0.8, 0.1, 0.1]))
+    alone, listed = (figures.simplex_field(RPS, paths=paths).lines for paths in (mixtures, [mixtures]))
+    assert len(alone[0].get_xydata()) == 21
+    assert alone[0].get_xydata().tolist() == listed[0].get_xydata().tolist()
+
+
 def rest_points(axis: Axes) -> dict[str, int]:
     """How many there are of each kind that the key names."""
     kinds = {text.get_text() for text in axis.get_legend().get_texts()}
@@ -308,7 +327,15 @@ def test_the_equilibrium_has_rings() -> None:
         (lambda: figures.mass_against_alpha([1, 2], [[1, 0]]), "a row an alpha of 2"),
         (lambda: figures.square_field(np.zeros((2, 3, 3))), r"payoffs \[2, 2, 2\]; got \(2, 3, 3\)"),
         (lambda: figures.simplex_field(np.zeros((2, 2))), r"a matrix \[3, 3\] of numbers; got \(2, 2\)"),
-        (lambda: figures.simplex_field(RPS, paths=[[1, 0, 0]]), r"a path is \[T, 3\] probabilities"),
+        (lambda: figures.square_field(PENNIES, paths=list(orbit())), r"\[T, 2\].*for x, y in.*21 pairs of strategies"),
+        (
+            lambda: figures.square_field(PENNIES, paths=[list(orbit())]),
+            r"for x, y in replicator_path.*got \(21, 2, 2\)",
+        ),
+        (lambda: figures.square_field(PENNIES, paths=[[(0.5, 1.5)]]), r"a path is \[T, 2\] numbers in \[0, 1\].*1\.5"),
+        (lambda: figures.square_field(PENNIES, paths=[(0.5, 0.5), (0.5,)]), r"a path is \[T, 2\] numbers"),
+        (lambda: figures.simplex_field(RPS, paths=[[1, 0]]), r"a path is \[T, 3\] probabilities.*got \(1, 2\)"),
+        (lambda: figures.simplex_field(RPS, paths=[[1, 1, 0]]), r"replicator_path_single.*rows that sum to 2"),
         (lambda: figures.population_plane([[0, 1], [1, 0]]), "antisymmetric"),
         (lambda: figures.population_plane(RPS, ratings=[1, 2]), "ratings must be one for each of 3 policies"),
     ],
