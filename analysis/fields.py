@@ -47,7 +47,8 @@ def square_field(
     where strategies move faster, dotted where a player is indifferent. Rest points are black if they attract, white if
     not, grey if their linearisation does neither; where a whole edge is at rest, its ends are. `names` are those of
     each player's two policies. `paths`, or a single one, are drawn on top, from a dot: [T, 2] probabilities of the two
-    first policies. Raises ValueError for payoffs of another shape, and for what is no such path.
+    first policies. `axis` is where to draw; a figure of several pictures wants layout="constrained". Raises ValueError
+    for payoffs of another shape, and for what is no such path.
 
     >>> from metasolvers.replicator_dynamics import replicator_path
     >>> pennies = [[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]]
@@ -89,7 +90,8 @@ def simplex_field(
     A point is a mixture, nearer to a corner the more often it plays that policy. Stream lines are darker where the
     mixture moves faster. Rest points are black if they attract, white if not, grey if their linearisation does neither;
     where a whole edge is at rest, its ends are. `paths`, or a single one, are drawn on top, from a dot: [T, 3]
-    mixtures. Raises ValueError for a matrix of another shape, and for what is no such path.
+    mixtures. `axis` is where to draw; a figure of several pictures wants layout="constrained". Raises ValueError for a
+    matrix of another shape, and for what is no such path.
 
     >>> from metasolvers.replicator_dynamics import replicator_path_single
     >>> game = [[0, -1, 2], [2, 0, -1], [-1, 2, 0]]

@@ -75,9 +75,10 @@ def profile_graph(
     colour a component, the fuller the more is played there. An arrow is one player's change of policy whose fixation
     probability exceeds the neutral 1 / m, black where it is certain [Omidshafiei et al. 2019, section 2]; what is
     neutral is dashed. Of more than 16 profiles the heaviest of every sink component is shown, then those that are
-    played, and the nearest rivals of the heaviest; the key counts the sink components that find no room.
-    `names` are one list of policies a player; where they find no room, a player's are cut so that they are told apart,
-    or give way to indices. Errors as `alpha_rank`, and ValueError for names that are not one a policy.
+    played, and the nearest rivals of the heaviest; the key counts the sink components that find no room. `names` are
+    one list of policies a player; where they find no room, a player's are cut so that they are told apart, or give way
+    to indices. `axis` is where to draw; a figure of several pictures wants layout="constrained". Errors as
+    `alpha_rank`, and ValueError for names that are not one a policy.
     """
     table = check_payoffs(payoffs)
     mass = alpha_rank(table, alpha, population_size, normalize).ravel()
@@ -98,7 +99,8 @@ def policy_graph(
 
     A node is one of k policies that all may play, an arrow a mutant that selection favours; otherwise as in
     `profile_graph`. Payoffs, and errors, as in `metasolvers.single_population.alpha_rank_single`, with local selection:
-    those of a matrix M are np.stack([M, M.T]).
+    those of a matrix M are np.stack([M, M.T]). `axis` is where to draw; a figure of several pictures wants
+    layout="constrained".
     """
     mass = alpha_rank_single(payoffs, alpha, population_size, normalize)
     edges = fixation_edges_single(payoffs, alpha, population_size, normalize)

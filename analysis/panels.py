@@ -32,6 +32,8 @@ STYLE: Any = {
 # Okabe & Ito's colours, told apart by nearly everyone.
 BLUE, ORANGE = "#0072B2", "#D55E00"
 PALETTE = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+SEQUENTIAL = "viridis"
+"""Colours from low to high, none of them grey, which is that of cells of which nothing is known."""
 QUIET = "0.45"
 """Ink of what is not to stand out, dark enough to be read on white and light grey."""
 SMALLEST = 4.5
@@ -148,7 +150,7 @@ def payoff_scale(blocks: Sequence[np.ndarray]) -> tuple[str, Normalize]:
     low, high = min(block.min() for block in blocks), max(block.max() for block in blocks)
     if low < 0 < high:
         return "PuOr", Normalize(-max(-low, high), max(-low, high))
-    return "cividis", Normalize(low, high)
+    return SEQUENTIAL, Normalize(low, high)
 
 
 def write_estimates(

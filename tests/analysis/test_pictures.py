@@ -18,8 +18,10 @@ from analysis import figures, gallery
 from analysis.gallery import HANDS, RPS, stakes_or_truce
 from analysis.graph import TRANSIENT
 from analysis.load import load_run
+from analysis.matrices import UNCLEAR
 from analysis.panels import BLUE, ORANGE, PALETTE, SMALLEST
 from analysis.sweeps import spread
+from metasolvers.nash_averaging import nash_averaging
 from metasolvers.replicator_dynamics import replicator_path, replicator_path_single
 from tests.analysis.handmade import edit, seal, write_run
 from tests.analysis.pictures import CASES, IMAGES, drawn, save
@@ -173,9 +175,15 @@ def test_they_are_drawn_where_the_caller_wants_them() -> None:
 def test_cells_that_are_not_told_from_the_reference_are_grey() -> None:
     values, errors = np.array([[0.5, 0.9], [0.1, 0.6]]), np.array([[0.0, 0.1], [0.1, 0.1]])
     grey = figures.payoff_matrix(values, errors, reference=0.5).images[1].get_array()
-    assert (~grey.mask).tolist() == [[True, False], [False, True]]
+    assert grey.filled(0).tolist() == [[UNCLEAR, 0], [0, UNCLEAR]]
     grey = figures.payoff_matrix(values, 3 * errors, reference="mirror").images[1].get_array()
-    assert (~grey.mask).tolist() == [[False, True], [True, False]]  # 0.9 - 0.1 is 1.89 standard errors
+    assert grey.filled(0).tolist() == [[1, UNCLEAR], [UNCLEAR, 1]]  # 0.9 - 0.1 is 1.89 standard errors
+
+
+@pytest.mark.parametrize("values", [RPS, RPS + 2])
+def test_no_colour_is_grey_where_grey_cells_are_those_that_equal_their_mirror(values: np.ndarray) -> None:
+    colours = figures.payoff_matrix(values, reference="mirror").images[0].get_cmap()(np.linspace(0, 1, 99))[:, :3]
+    assert np.ptp(colours, axis=1).min() > 0.2
 
 
 def test_numbers_are_dropped_before_they_get_too_small() -> None:
@@ -312,6 +320,17 @@ def test_the_equilibrium_has_rings() -> None:
     champion = np.block([[RPS, -np.ones((3, 1))], [np.ones((1, 3)), np.zeros((1, 1))]])
     dots, rings = figures.population_plane(champion).collections
     assert rings.get_offsets().tolist() == dots.get_offsets()[3:].tolist()
+
+
+@pytest.mark.parametrize("side", [1.5, 4.0])
+def test_the_equilibrium_is_named_however_little_room_there_is(side: float) -> None:
+    axis = Figure(figsize=(side, side), layout="constrained").subplots()
+    names = named(30, "long")
+    table = random(30, 30) - random(30, 30).T
+    played = np.flatnonzero(nash_averaging(table).p > 1e-6)
+    texts = [text.get_text() for text in figures.population_plane(table, names, axis=axis).texts]
+    assert len(played) > 10
+    assert texts == [names[policy] for policy in played]
 
 
 @pytest.mark.parametrize(
