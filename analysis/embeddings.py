@@ -1,22 +1,26 @@
 """Pictures of populations: policies as points of a plane in which cycles are round and ladders are straight."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from numpy.typing import ArrayLike
 
-from analysis.panels import ORANGE, Names, axis_or_new, checked_names, inches, key_below, styled
+from analysis.panels import ORANGE, QUIET, Names, axis_or_new, checked_names, inches, key_below, styled
 from metasolvers.hodge import disc_components
 from metasolvers.nash_averaging import nash_averaging
 
 PLAYED = 1e-6
 """Probability from which a policy is in the support of the equilibrium."""
 MOST_NAMED = 12
-"""Policies up to which all are named; of more, those of the equilibrium."""
+"""Policies up to which others than those of the equilibrium are named."""
 SIDES = np.array([-1.0, 1.0])
+FARTHEST = 12
+"""Steps of a line by which a name may be moved off its point."""
+Box = tuple[float, float, float, float]
+"""Left, low, right, high."""
 LETTER, LINE = 4.8, 9.5
 """Points that a letter of a name takes across, and a line up."""
 
@@ -34,9 +38,9 @@ def population_plane(
     Entry i, j is what i wins from j; twice the triangle that i, j and the origin (+) span is close to it, counted
     against the clock. So cycles run around the origin, while policies that differ in strength alone lie on a line
     [Balduzzi et al. 2018, section 4.2]. Colour is each policy's `ratings` [k], by default its mean payoff against all;
-    policies of a Nash equilibrium of the population have a ring. All of up to 12 policies are named, of more those,
-    where a name finds room. Raises ValueError for a matrix that is not antisymmetric, and for names or ratings that are
-    not one a policy.
+    policies of a Nash equilibrium of the population have a ring, and always their name. Of up to 12 policies others are
+    named too, where there is room. `axis` is where to draw; a figure of several pictures wants layout="constrained".
+    Raises ValueError for a matrix that is not antisymmetric, and for names or ratings that are not one a policy.
 
     >>> axis = population_plane([[0, -1, 1], [1, 0, -1], [-1, 1, 0]], names=("rock", "paper", "scissors"))
     >>> axis.get_xlabel()
@@ -64,7 +68,7 @@ def population_plane(
     axis.set(xlim=middle[0] + reach * SIDES, ylim=middle[1] + reach * SIDES, aspect="equal")
     axis.figure.colorbar(dots, ax=axis, label=label, shrink=0.7)
     key_below(axis, [ring], drop=34)
-    _name(axis, points, labels, [i for i in range(len(table)) if len(table) <= MOST_NAMED or played[i]])
+    _name(axis, points, labels, played)
     return axis
 
 
@@ -75,34 +79,56 @@ def _scale(worth: np.ndarray, largest: float) -> Normalize:
     return Normalize(worth.min() - wider, worth.max() + wider)
 
 
-def _name(axis: Axes, points: np.ndarray, names: list[str], which: list[int]) -> None:
-    """Each name beside its point, in the first of eight directions that is free within the axis; none where none is."""
+def _name(axis: Axes, points: np.ndarray, names: list[str], played: np.ndarray) -> None:
+    """Names beside their points, in the first of eight directions that is free within the axis.
+
+    Those that are played come first: where none is free, they stand further off, at the end of a line, at worst where
+    they hide the least. Others then have no name.
+    """
     inches(axis)  # lays out, so that the data have their places
     scale = 72 / axis.figure.dpi
     places = axis.transData.transform(points) * scale
-    left, low, right, high = np.asarray(axis.bbox.extents) * scale
+    room = np.asarray(axis.bbox.extents) * scale
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in places]
     outward = places - axis.transData.transform((0, 0)) * scale
-    for i in which:
+    wanted = [i for i in range(len(names)) if played[i] or len(names) <= MOST_NAMED]
+    for i in sorted(wanted, key=lambda i: not played[i]):
         first = round(math.atan2(outward[i][1], outward[i][0]) / (math.pi / 4))
-        for turn in (0, 1, -1, 2, -2, 3, -3, 4):
-            box, shift, aside = _box(places[i], names[i], (first + turn) * math.pi / 4)
-            within = left <= box[0] and box[2] <= right and low <= box[1] and box[3] <= high
-            if within and not any(_overlap(box, other) for other in taken):
-                taken.append(box)
-                about: Any = {"xytext": shift, "textcoords": "offset points", "ha": aside, "va": "center", "size": 8}
-                axis.annotate(names[i], points[i], in_layout=False, **about)
-                break
+        angles = [(first + turn) * math.pi / 4 for turn in (0, 1, -1, 2, -2, 3, -3, 4)]
+        steps = range(FARTHEST if played[i] else 1)
+        tried = [_Spot.of(places[i], names[i], angle, step) for step in steps for angle in angles]
+        best = min(tried, key=lambda spot: spot.hides(taken, room))  # the first of those that hide nothing
+        if played[i] or best.hides(taken, room) == 0:
+            taken.append(best.box)
+            about: Any = {"xytext": best.shift, "textcoords": "offset points", "ha": best.aside, "va": "center"}
+            line = {"arrowstyle": "-", "color": QUIET, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 6}
+            about["arrowprops"] = line if math.hypot(*best.shift) > 12 else None
+            axis.annotate(names[i], points[i], in_layout=False, annotation_clip=False, size=8, **about)
 
 
-def _box(place: np.ndarray, name: str, angle: float) -> tuple[tuple, tuple, str]:
-    """Where a name stands beside a place, in points: its box (left, low, right, high), its shift, and its alignment."""
-    x, y = 8 * math.cos(angle), 11 * math.sin(angle)
-    width = LETTER * len(name)
-    aside = "center" if abs(x) < 1 else "left" if x > 0 else "right"
-    left = place[0] + x - {"left": 0, "center": width / 2, "right": width}[aside]
-    return (left, place[1] + y - LINE / 2, left + width, place[1] + y + LINE / 2), (x, y), aside
+class _Spot(NamedTuple):
+    """Where a name may stand, in points."""
+
+    box: Box
+    shift: tuple[float, float]
+    aside: str
+
+    @classmethod
+    def of(cls, place: np.ndarray, name: str, angle: float, step: int) -> "_Spot":
+        """Beside a place, or so many steps further off."""
+        x, y = (8 + LINE * step) * math.cos(angle), (11 + LINE * step) * math.sin(angle)
+        width = LETTER * len(name)
+        aside = "center" if abs(x) < 1 else "left" if x > 0 else "right"
+        left = place[0] + x - {"left": 0, "center": width / 2, "right": width}[aside]
+        return cls((left, place[1] + y - LINE / 2, left + width, place[1] + y + LINE / 2), (x, y), aside)
+
+    def hides(self, taken: list[Box], room: np.ndarray) -> float:
+        """Square points of it that are taken, or outside of the room."""
+        whole, within = (_common(self.box, np.array([other])).item() for other in (self.box, room))
+        return float(_common(self.box, np.array(taken)).sum()) + whole - within
 
 
-def _overlap(one: tuple, other: tuple) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _common(box: Box, others: np.ndarray) -> np.ndarray:
+    """Areas that it has in common with each of other boxes [n, 4]."""
+    sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
+    return np.prod(np.maximum(sides, 0), axis=1)

@@ -23,6 +23,14 @@ POINTS = 33
 """Places along a side at which the field is computed; stream lines run between them."""
 SAME = 1e-9
 """Shares, and payoff differences as a share of the largest, below which they are rounding."""
+ROUNDING = 1e-6
+"""By which probabilities of a path may leave [0, 1], and sums of them 1."""
+WANTED = {
+    2: "a path is [T, 2] numbers in [0, 1], how often each player plays its first policy, as in "
+    "[(x[0], y[0]) for x, y in replicator_path(...)]",
+    3: "a path is [T, 3] probabilities that sum to 1, one row a time, as in list(replicator_path_single(...))",
+}
+"""What a path is, by its width."""
 CORNERS = np.array([[0.5, np.sqrt(0.75)], [0.0, 0.0], [1.0, 0.0]])
 """Of the 3-simplex: the first policy on top, then left and right."""
 KINDS = {"attracting": "k", "neutral": "0.6", "not attracting": "w"}
@@ -38,12 +46,19 @@ def square_field(
     Across, how often the first player plays its first policy; up, how often the second does. Stream lines are darker
     where strategies move faster, dotted where a player is indifferent. Rest points are black if they attract, white if
     not, grey if their linearisation does neither; where a whole edge is at rest, its ends are. `names` are those of
-    each player's two policies; `paths` [T, 2] are drawn on top, from a dot. Raises ValueError for payoffs of another
-    shape.
+    each player's two policies. `paths`, or a single one, are drawn on top, from a dot: [T, 2] probabilities of the two
+    first policies. `axis` is where to draw; a figure of several pictures wants layout="constrained". Raises ValueError
+    for payoffs of another shape, and for what is no such path.
+
+    >>> from metasolvers.replicator_dynamics import replicator_path
+    >>> pennies = [[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]]
+    >>> orbit = replicator_path(pennies, range(9), start=[(0.5, 0.5), (0.8, 0.2)])
+    >>> axis = square_field(pennies, paths=[(x[0], y[0]) for x, y in orbit])
     """
     table = check_payoffs(payoffs)
     if table.shape != (2, 2, 2):
         raise ValueError(f"the square is that of two players with two policies, payoffs [2, 2, 2]; got {table.shape}")
+    drawn = _checked_paths(paths, 2)
     first = [own[0] if names else f"policy {own[0]}" for own in player_names(names, (2, 2))]
     axis = axis_or_new(axis, 4.4, 3.8)
 
@@ -60,7 +75,7 @@ def square_field(
             line(where, color="0.4", linewidth=0.9, linestyle=":", zorder=2)
     inward = [np.where(point < 0.5, 1.0, -1.0) * np.eye(2) for point in points]
     _rest(axis, field, points, inward, max(map(np.ptp, table)))
-    _draw_paths(axis, [_checked_path(path, 2) for path in paths])
+    _draw_paths(axis, drawn)
     axis.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
     axis.set(xlabel=f"player 0: probability of {first[0]}", ylabel=f"player 1: probability of {first[1]}")
     return axis
@@ -74,13 +89,18 @@ def simplex_field(
 
     A point is a mixture, nearer to a corner the more often it plays that policy. Stream lines are darker where the
     mixture moves faster. Rest points are black if they attract, white if not, grey if their linearisation does neither;
-    where a whole edge is at rest, its ends are. `paths` [T, 3] are drawn on top, from a dot. Raises ValueError for a
-    matrix of another shape.
+    where a whole edge is at rest, its ends are. `paths`, or a single one, are drawn on top, from a dot: [T, 3]
+    mixtures. `axis` is where to draw; a figure of several pictures wants layout="constrained". Raises ValueError for a
+    matrix of another shape, and for what is no such path.
+
+    >>> from metasolvers.replicator_dynamics import replicator_path_single
+    >>> game = [[0, -1, 2], [2, 0, -1], [-1, 2, 0]]
+    >>> axis = simplex_field(game, paths=list(replicator_path_single(game, range(9), start=[0.8, 0.1, 0.1])))
     """
     table = np.asarray(matrix, dtype=float)
     if table.shape != (3, 3) or not np.isfinite(table).all():
         raise ValueError(f"the simplex is that of three policies, a matrix [3, 3] of numbers; got {table.shape}")
-    corners = checked_names(names, 3)
+    drawn, corners = _checked_paths(paths, 3), checked_names(names, 3)
     axis = axis_or_new(axis, 4.4, 3.8)
     axis.axis("off")
     to_mixture = np.linalg.inv(np.vstack([CORNERS.T, np.ones(3)]))
@@ -94,7 +114,7 @@ def simplex_field(
     points = [mixture @ CORNERS for mixture in mixtures]
     inward = [np.delete(CORNERS - CORNERS[mixture.argmax()], mixture.argmax(), axis=0) for mixture in mixtures]
     _rest(axis, field, points, inward, np.ptp(table))
-    _draw_paths(axis, [_checked_path(path, 3) @ CORNERS for path in paths])
+    _draw_paths(axis, [path @ CORNERS for path in drawn])
     for (x, y), name, va in zip(CORNERS, corners, ("bottom", "top", "top"), strict=True):
         shift = (0, 8 if va == "bottom" else -8)
         axis.annotate(name, (x, y), xytext=shift, textcoords="offset points", ha="center", va=va)
@@ -174,11 +194,26 @@ def _kind(field: Field, point: np.ndarray, directions: np.ndarray, reach: float)
     return "attracting" if growth.max() < -1e-5 * reach else "neutral"
 
 
-def _checked_path(path: ArrayLike, width: int) -> np.ndarray:
-    line = np.asarray(path, dtype=float)
-    if line.ndim != 2 or line.shape[1] != width or not len(line):
-        raise ValueError(f"a path is [T, {width}] probabilities, one row a time; got {line.shape}")
-    return line
+def _checked_paths(paths: Sequence[ArrayLike], width: int) -> list[np.ndarray]:
+    """Paths [T, width]; one that is alone becomes a list of one."""
+    try:
+        lines = [np.asarray(path, dtype=float) for path in paths]
+        if lines and all(line.ndim == 1 for line in lines):
+            lines = [np.array(lines)]
+    except (TypeError, ValueError):  # rows of unlike lengths, or no numbers
+        raise ValueError(f"{WANTED[width]}; got {paths!r:.80}") from None
+    for line in lines:
+        if line.shape[1:] != (width,) or not len(line) or not (np.abs(line - 0.5) <= 0.5 + ROUNDING).all():
+            raise ValueError(f"{WANTED[width]}; got {line.shape}, {line.tolist()!r:.80}")
+        if width == 3 and not _sums_to_one(line):
+            raise ValueError(f"{WANTED[width]}; got rows that sum to {line.sum(axis=1).min():g} and more")
+    if width == 2 and len(lines) > 1 and all(line.shape == (2, 2) and _sums_to_one(line) for line in lines):
+        raise ValueError(f"{WANTED[width]}; got {len(lines)} pairs of strategies")
+    return lines
+
+
+def _sums_to_one(line: np.ndarray) -> bool:
+    return bool((np.abs(line.sum(axis=1) - 1) <= ROUNDING).all())
 
 
 def _draw_paths(axis: Axes, paths: list[np.ndarray]) -> None:

@@ -21,7 +21,8 @@ from analysis.panels import (
     checked_names,
     inches,
     key_below,
-    profile_names,
+    player_names,
+    shortened,
     styled,
 )
 from metasolvers import alpha_rank, check_payoffs, fixation_edges
@@ -36,8 +37,8 @@ NODE = 23.0
 """Points across a node, where there is room."""
 FAINTEST = 1e-4
 """Share below which a profile counts as not played; where its colour ends."""
-TRANSIENT = "0.5"
-"""Colour of what is in no sink component."""
+TRANSIENT, SEVENTH = "0.5", "0.2"
+"""Colours of what is in no sink component, and of sink components from the seventh on."""
 SLACK = 1e-9
 """Of a deviation's strength: what is neither favoured nor disfavoured by more is neutral."""
 FAMILY = ("alpha_rank", "alpha_limit", "response_graph")
@@ -48,7 +49,8 @@ Edges = tuple[np.ndarray, np.ndarray, np.ndarray]  # source, target, log fixatio
 class Landscape(NamedTuple):
     """K profiles, or policies of a single population, between which evolution moves."""
 
-    names: list[str]
+    names: list[list[str]]
+    """Each player's policies, or those of the single population."""
     mass: np.ndarray
     """[K] shares of the stationary distribution."""
     edges: Edges
@@ -72,9 +74,11 @@ def profile_graph(
     A node is a joint profile with its share of the stationary distribution, coloured if it is in a sink component: a
     colour a component, the fuller the more is played there. An arrow is one player's change of policy whose fixation
     probability exceeds the neutral 1 / m, black where it is certain [Omidshafiei et al. 2019, section 2]; what is
-    neutral is dashed. Of more than 16 profiles those are shown that are played, and the nearest rivals of the first.
-    `names` are one list of policies a player; what finds no room of them is cut off. Errors as `alpha_rank`, and
-    ValueError for names that are not one a policy.
+    neutral is dashed. Of more than 16 profiles the heaviest of every sink component is shown, then those that are
+    played, and the nearest rivals of the heaviest; the key counts the sink components that find no room. `names` are
+    one list of policies a player; where they find no room, a player's are cut so that they are told apart, or give way
+    to indices. `axis` is where to draw; a figure of several pictures wants layout="constrained". Errors as
+    `alpha_rank`, and ValueError for names that are not one a policy.
     """
     table = check_payoffs(payoffs)
     mass = alpha_rank(table, alpha, population_size, normalize).ravel()
@@ -95,12 +99,13 @@ def policy_graph(
 
     A node is one of k policies that all may play, an arrow a mutant that selection favours; otherwise as in
     `profile_graph`. Payoffs, and errors, as in `metasolvers.single_population.alpha_rank_single`, with local selection:
-    those of a matrix M are np.stack([M, M.T]).
+    those of a matrix M are np.stack([M, M.T]). `axis` is where to draw; a figure of several pictures wants
+    layout="constrained".
     """
     mass = alpha_rank_single(payoffs, alpha, population_size, normalize)
     edges = fixation_edges_single(payoffs, alpha, population_size, normalize)
     labels = checked_names(names, len(mass))
-    return _draw(axis, Landscape(labels, mass, edges, -math.log(population_size), sink_components_single(payoffs)))
+    return _draw(axis, Landscape([labels], mass, edges, -math.log(population_size), sink_components_single(payoffs)))
 
 
 @styled
@@ -134,7 +139,7 @@ def _landscape(
     """That of the joint profiles of a payoff table."""
     shape = table.shape[1:]
     sinks = [[int(np.ravel_multi_index(profile, shape)) for profile in sink] for sink in sink_components(table)]
-    return Landscape(profile_names(names, shape), mass, edges, -math.log(population_size), sinks)
+    return Landscape(player_names(names, shape), mass, edges, -math.log(population_size), sinks)
 
 
 def _draw(axis: Axes | None, land: Landscape) -> Axes:
@@ -146,8 +151,8 @@ def _draw(axis: Axes | None, land: Landscape) -> Axes:
     turns = [math.pi / 2 - 2 * math.pi * place / len(order) for place in range(len(order))]
     radius = 1.0 if len(order) > 1 else 0.0
     places = {node: (radius * math.cos(turn), radius * math.sin(turn)) for node, turn in zip(order, turns, strict=True)}
-    for node, turn in zip(order, turns, strict=True):
-        _name(axis, places[node], turn, land.names[node], crowded=len(order) > CROWD)
+    for node, turn, name in zip(order, turns, _labels(land, order), strict=True):
+        _name(axis, places[node], turn, name)
     edges = _edges_between(order, land)
     key_below(axis, [*_key(land, order), *_key_of_edges(edges)], drop=14)
     spacing = 72 * min(inches(axis)) / 2.6 * 2 * math.sin(math.pi / max(len(order), 3))
@@ -161,7 +166,10 @@ def _draw(axis: Axes | None, land: Landscape) -> Axes:
 
 
 def _chosen(land: Landscape) -> list[int]:
-    """Nodes to show, by mass: all of few, else those played, then deviations from the first, the likeliest first."""
+    """Nodes to show, by mass: all of few, else the heaviest of each sink, what is played, and the heaviest's rivals.
+
+    Its rivals are the deviations from it, the likeliest first.
+    """
     by_mass = [int(node) for node in np.argsort(-land.mass.round(9), kind="stable")]  # rounding decides nothing
     if len(by_mass) <= NODES:
         return by_mass
@@ -169,7 +177,10 @@ def _chosen(land: Landscape) -> list[int]:
     leaving = np.flatnonzero(source == by_mass[0])
     rivals = target[leaving[np.argsort(-log_fixation[leaving], kind="stable")]]
     played = [node for node in by_mass if land.mass[node] >= FAINTEST]
-    return list(dict.fromkeys([*played, *map(int, rivals)]))[:NODES]
+    rank = np.argsort(by_mass).tolist()
+    of_sinks = [min(sink, key=rank.__getitem__) for sink, _ in _coloured(land)]
+    chosen = list(dict.fromkeys([*of_sinks, *played, *map(int, rivals)]))[:NODES]
+    return sorted(chosen, key=rank.__getitem__)
 
 
 def _edges_between(nodes: list[int], land: Landscape) -> list[tuple[int, int, float]]:
@@ -209,18 +220,32 @@ def _around(nodes: list[int], land: Landscape) -> list[int]:
 def _coloured(land: Landscape) -> list[tuple[list[int], str]]:
     """Each sink component and its colour, those with the most mass first; grey from the seventh on."""
     heaviest = sorted(land.sinks, key=lambda sink: -land.mass[sink].sum())
-    return [(sink, PALETTE[place] if place < len(PALETTE) else "0.25") for place, sink in enumerate(heaviest)]
+    return [(sink, PALETTE[place] if place < len(PALETTE) else SEVENTH) for place, sink in enumerate(heaviest)]
 
 
-def _name(axis: Axes, place: tuple[float, float], turn: float, name: str, crowded: bool) -> None:
-    """Outside the circle, in the direction of `turn`; in up to three lines, or two narrower ones in a crowd."""
+def _labels(land: Landscape, nodes: list[int]) -> list[str]:
+    """Names of nodes in up to three lines, or two narrower ones in a crowd, of as many letters as all find room for."""
+    width, lines = (13, 2) if len(nodes) > CROWD else (20, 3)
+    profiles = np.transpose(np.unravel_index(nodes, [len(own) for own in land.names]))
+    longest = max(len(name) for own in land.names for name in own)
+    for most in range(max(min(longest, width * lines), 1), 0, -1):
+        names = [shortened(own, most) for own in land.names]
+        between = "-" if all(name.isdigit() for own in names for name in own) else ", "
+        joined = [between.join(own[i] for own, i in zip(names, profile, strict=True)) for profile in profiles]
+        wrapped = [textwrap.wrap(name, width) for name in joined]
+        if max(map(len, wrapped)) <= lines:
+            break
+    return ["\n".join(parts) for parts in wrapped]
+
+
+def _name(axis: Axes, place: tuple[float, float], turn: float, name: str) -> None:
+    """Outside the circle, in the direction of `turn`."""
     x, y = math.cos(turn), math.sin(turn)
     aside = "center" if abs(x) < 0.1 else "left" if x > 0 else "right"
     upright = "center" if abs(y) < 0.35 else "bottom" if y > 0 else "top"
     away = NODE / 2 + 4
     shift: Any = {"xytext": (away * x, away * y), "textcoords": "offset points", "annotation_clip": False}
-    lines = textwrap.fill(name, 13 if crowded else 20, max_lines=2 if crowded else 3, placeholder=" …")
-    axis.annotate(lines, place, ha=aside, va=upright, size=8, **shift)
+    axis.annotate(name, place, ha=aside, va=upright, size=8, **shift)
 
 
 def _node(axis: Axes, place: tuple[float, float], mass: float, colour: str, across: float) -> None:
@@ -260,14 +285,20 @@ def _key_of_edges(edges: list[tuple[int, int, float]]) -> list[Line2D]:
 def _key(land: Landscape, shown: list[int]) -> list[Line2D]:
     """What the colours of the nodes shown are, and how much is not shown."""
     dots: Any = {"marker": "o", "linestyle": "", "markersize": 6}
-    key = []
-    for sink, colour in _coloured(land)[: len(PALETTE)]:
-        if set(sink) & set(shown):
-            size = "1 node" if len(sink) == 1 else f"{len(sink)} nodes"
-            label = f"sink component of {size}: {land.mass[sink].sum():.1%} of the mass"
-            key.append(Line2D([], [], color=colour, label=label, **dots))
+    key, seen, sinks = [], set(shown), _coloured(land)
+    for sink, colour in sinks[: len(PALETTE)]:
+        size = "1 node" if len(sink) == 1 else f"{len(sink)} nodes"
+        label = f"sink component of {size}: {land.mass[sink].sum():.1%} of the mass"
+        key.append(Line2D([], [], color=colour, label=label, **dots))
+    greys = [sink for sink, _ in sinks[len(PALETTE) :] if seen & set(sink)]
+    if greys:
+        label = f"{_more(greys)}: {sum(land.mass[sink].sum() for sink in greys):.1%} of the mass"
+        key.append(Line2D([], [], color=SEVENTH, label=label, **dots))
+    hidden = [sink for sink, _ in sinks if not seen & set(sink)]
+    if hidden:
+        key.append(Line2D([], [], linestyle="", label=f"and {_more(hidden)}, not shown"))
     inside = [node for sink in land.sinks for node in sink]
-    if set(shown) - set(inside):
+    if seen - set(inside):
         key.append(
             Line2D([], [], color=TRANSIENT, label=f"passed through: {max(1 - land.mass[inside].sum(), 0):.1%}", **dots)
         )
@@ -275,3 +306,7 @@ def _key(land: Landscape, shown: list[int]) -> list[Line2D]:
         text = f"{len(shown)} of {len(land.mass)} nodes shown, {land.mass[shown].sum():.1%} of the mass"
         key.append(Line2D([], [], linestyle="", label=text))
     return key
+
+
+def _more(sinks: list[list[int]]) -> str:
+    return f"{len(sinks)} more sink component{'s' * (len(sinks) > 1)}"

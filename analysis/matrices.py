@@ -6,11 +6,12 @@ from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, Normalize
+from matplotlib.colors import Normalize
 from numpy.typing import ArrayLike
 
 from analysis.numbers import INTERVAL
 from analysis.panels import (
+    SEQUENTIAL,
     Names,
     axis_or_new,
     checked_names,
@@ -23,6 +24,8 @@ from analysis.panels import (
 
 CELL = 0.62
 """Inches a cell takes where there is room."""
+UNCLEAR = 0.9
+"""Grey, from black to white, of cells that are not told from the reference."""
 ROUNDING = 1e-9
 """Of the largest value: what exact values may differ by and be the same."""
 LETTER = 0.07
@@ -44,9 +47,10 @@ def payoff_matrix(
 
     `errors` [k_0, k_1] are standard errors, 0 where a value is exact. Cells are grey that differ from the `reference`
     by less than 1.96 of them: a number (0 of gains, 0.5 of shares of games won) or "mirror", in a square matrix the
-    cell on the other side of the diagonal. Columns are named as rows are, where there are as many. `label` is what the
-    values are, with their unit. Numbers that could not be read are left out, and names thinned: both are sized for the
-    room that the axis has now, so put several pictures into subfigures, where they keep it.
+    cell on the other side of the diagonal, which then is white. Columns are named as rows are, where there are as many.
+    `label` is what the values are, with their unit. Numbers that could not be read are left out, and names thinned:
+    both are sized for the room that the `axis` has now, so put several pictures into subfigures, where they keep it, of
+    a figure of layout="constrained".
     Raises ValueError for what is no such matrix, and for names that are not one a policy.
 
     >>> axis = payoff_matrix([[0, 1, -1], [-1, 0, 1], [1, -1, 0]], names=("rock", "scissors", "paper"))
@@ -55,13 +59,12 @@ def payoff_matrix(
     table, spread = _checked(values, errors)
     rows = checked_names(names, table.shape[0])
     across = rows if columns is None and table.shape[0] == table.shape[1] else checked_names(columns, table.shape[1])
-    sides = zip(table.shape[::-1], (rows, across), strict=True)
-    axis = axis_or_new(
-        axis, *(min(7.0, 1.7 + CELL * count + LETTER * max(map(len, beside))) for count, beside in sides)
-    )
+    axis = axis_or_new(axis, _side(table.shape[1], rows), _side(table.shape[0], across))
     unclear = _unclear(table, spread, reference)
     image = heatmap(axis, table, *_colours(table, reference))
-    axis.imshow(np.where(unclear, 0.0, np.nan), cmap=ListedColormap(["0.9"]), aspect="auto")
+    own = np.eye(*table.shape) == 1 if reference == "mirror" else np.zeros(table.shape, dtype=bool)
+    greys = np.select([unclear, own & np.isfinite(table)], [UNCLEAR, 1.0], np.nan)
+    axis.imshow(greys, cmap="gray", norm=Normalize(0, 1), aspect="auto")
     axis.set(facecolor="w", xlabel="opponent’s policy", ylabel="own policy")
     axis.patch.set(hatch="////", edgecolor="0.8")  # seen where there is no value
     axis.tick_params(length=0)
@@ -70,7 +73,7 @@ def payoff_matrix(
     bar = axis.figure.colorbar(image, ax=axis, label=label + grey, shrink=0.85)
     bar.outline.set_visible(False)  # type: ignore[operator]
     _name_ticks(axis, rows, across)
-    write_estimates(axis, image, table, spread, inches(axis), quiet=unclear)
+    write_estimates(axis, image, table, spread, inches(axis), quiet=unclear | own)
     return axis
 
 
@@ -103,9 +106,13 @@ def _unclear(table: np.ndarray, errors: np.ndarray, reference: Reference | None)
 
 
 def _colours(table: np.ndarray, reference: Reference | None) -> tuple[str, Normalize]:
-    """Away from a reference that is a number to both sides, else as payoffs are coloured."""
+    """Away from a reference that is a number to both sides, else as payoffs are coloured; none is grey or white beside
+    cells that are so by themselves.
+    """
     known = table[np.isfinite(table)]
-    if not isinstance(reference, int | float):
+    if reference == "mirror":
+        return SEQUENTIAL, Normalize(known.min(), known.max())
+    if reference is None:
         return payoff_scale([known])
     reach = np.abs(known - reference).max() or 1.0
     return "PuOr", Normalize(reference - reach, reference + reach)

@@ -32,6 +32,8 @@ STYLE: Any = {
 # Okabe & Ito's colours, told apart by nearly everyone.
 BLUE, ORANGE = "#0072B2", "#D55E00"
 PALETTE = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+SEQUENTIAL = "viridis"
+"""Colours from low to high, none of them grey, which is that of cells of which nothing is known."""
 QUIET = "0.45"
 """Ink of what is not to stand out, dark enough to be read on white and light grey."""
 SMALLEST = 4.5
@@ -94,6 +96,27 @@ def profile_names(names: Sequence[Names] | None, shape: tuple[int, ...]) -> list
     return [between.join(profile) for profile in itertools.product(*player_names(names, shape))]
 
 
+def shortened(names: Sequence[str], most: int) -> list[str]:
+    """Names of at most so many letters that are told apart where the whole ones are; indices where none such are.
+
+    Cut are their ends, or where that is not enough their middles, or their beginnings.
+
+    >>> shortened(["scripted rush", "scripted turtle"], 12)
+    ['scripted ru…', 'scripted tu…']
+    >>> shortened(["Striker, version 1", "Striker, version 2"], 6), shortened(["north-east", "north-west"], 3)
+    (['Str…1', 'Str…2'], ['0', '1'])
+    """
+    for tail in (0, (most - 1) // 2, most - 1):
+        head = most - 1 - tail
+        cut = [
+            name if len(name) <= most else f"{name[:head].rstrip()}…{name[len(name) - tail :].lstrip()}"
+            for name in names
+        ]
+        if len(set(cut)) == len(set(names)):
+            return cut
+    return [str(index) for index in range(len(names))]
+
+
 def key_below(axis: Axes, handles: Sequence[Artist], drop: float = 4.0, columns: int = 1) -> None:
     """A legend `drop` points below the axis, without touching it."""
     below = axis.transAxes + ScaledTranslation(0, -drop / 72, axis.figure.dpi_scale_trans)
@@ -127,7 +150,7 @@ def payoff_scale(blocks: Sequence[np.ndarray]) -> tuple[str, Normalize]:
     low, high = min(block.min() for block in blocks), max(block.max() for block in blocks)
     if low < 0 < high:
         return "PuOr", Normalize(-max(-low, high), max(-low, high))
-    return "cividis", Normalize(low, high)
+    return SEQUENTIAL, Normalize(low, high)
 
 
 def write_estimates(

@@ -29,7 +29,8 @@ def mass_against_alpha(
 
     The six that end highest are coloured, and named at their ends; others, and what ends below 2 % and half of what it
     has without selection, are grey. `names` are the k policies', or one list a player; `settled` is an alpha to mark.
-    Raises ValueError for what is no such sweep, and for names that are not one a policy.
+    `axis` is where to draw; a figure of several pictures wants layout="constrained". Raises ValueError for what is no
+    such sweep, and for names that are not one a policy.
     """
     intensities, shares, labels = _checked(alphas, masses, names)
     axis = axis_or_new(axis, 5.5, 3.4)

@@ -56,7 +56,7 @@ def test_gains_and_losses_get_colours_that_part_at_zero(tmp_path: Path) -> None:
         FIGURES["payoffs"][0](load_run(write_run(tmp_path / str(offset), 2, 2, offset=offset))).axes[0].images[0]
         for offset in (0, 1300)
     )
-    assert (signed.get_cmap().name, positive.get_cmap().name) == ("PuOr", "cividis")
+    assert (signed.get_cmap().name, positive.get_cmap().name) == ("PuOr", "viridis")
     assert signed.norm(0) == pytest.approx(0.5)
 
 

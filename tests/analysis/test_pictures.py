@@ -1,6 +1,6 @@
 """Pictures of tables look as they did, say what the table says, and can be read at any size."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -12,13 +12,17 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.testing.compare import compare_images
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
 
 from analysis import figures, gallery
 from analysis.gallery import HANDS, RPS, stakes_or_truce
+from analysis.graph import TRANSIENT
 from analysis.load import load_run
+from analysis.matrices import UNCLEAR
 from analysis.panels import BLUE, ORANGE, PALETTE, SMALLEST
 from analysis.sweeps import spread
+from metasolvers.nash_averaging import nash_averaging
+from metasolvers.replicator_dynamics import replicator_path, replicator_path_single
 from tests.analysis.handmade import edit, seal, write_run
 from tests.analysis.pictures import CASES, IMAGES, drawn, save
 
@@ -171,9 +175,15 @@ def test_they_are_drawn_where_the_caller_wants_them() -> None:
 def test_cells_that_are_not_told_from_the_reference_are_grey() -> None:
     values, errors = np.array([[0.5, 0.9], [0.1, 0.6]]), np.array([[0.0, 0.1], [0.1, 0.1]])
     grey = figures.payoff_matrix(values, errors, reference=0.5).images[1].get_array()
-    assert (~grey.mask).tolist() == [[True, False], [False, True]]
+    assert grey.filled(0).tolist() == [[UNCLEAR, 0], [0, UNCLEAR]]
     grey = figures.payoff_matrix(values, 3 * errors, reference="mirror").images[1].get_array()
-    assert (~grey.mask).tolist() == [[False, True], [True, False]]  # 0.9 - 0.1 is 1.89 standard errors
+    assert grey.filled(0).tolist() == [[1, UNCLEAR], [UNCLEAR, 1]]  # 0.9 - 0.1 is 1.89 standard errors
+
+
+@pytest.mark.parametrize("values", [RPS, RPS + 2])
+def test_no_colour_is_grey_where_grey_cells_are_those_that_equal_their_mirror(values: np.ndarray) -> None:
+    colours = figures.payoff_matrix(values, reference="mirror").images[0].get_cmap()(np.linspace(0, 1, 99))[:, :3]
+    assert np.ptp(colours, axis=1).min() > 0.2
 
 
 def test_numbers_are_dropped_before_they_get_too_small() -> None:
@@ -189,6 +199,38 @@ def test_each_sink_component_has_its_colour() -> None:
     masses = [text.get_text() for text in axis.get_legend().get_texts()]
     assert masses[0].startswith("sink component of 9 nodes: 86.0%")
     assert masses[1].startswith("sink component of 1 node: 13.4%")
+
+
+def coordinated(policies: int) -> np.ndarray:
+    """Each of the policies is a convention, the better the higher its index; who fails to coordinate loses."""
+    own = np.diag(np.arange(1.0, policies + 1)) - 1.0
+    return np.stack([own, own.T])
+
+
+@pytest.mark.parametrize(("policies", "shown"), [(5, 5), (9, 9), (16, 16), (18, 16)])
+def test_no_sink_component_vanishes_silently(policies: int, shown: int) -> None:
+    axis = figures.profile_graph(coordinated(policies))
+    kinds = [tuple(node.get_edgecolor()[0]) for node in axis.collections]
+    assert sum(kind != to_rgba(TRANSIENT) for kind in kinds) == shown
+    key = "\n".join(text.get_text() for text in axis.get_legend().get_texts())
+    assert key.count("sink component of 1 node") == min(policies, 6)
+    assert (f"{shown - 6} more sink components: " in key) == (policies > 6)
+    assert (f"and {policies - shown} more sink components, not shown" in key) == (policies > shown)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        ("PPO v1", "PPO v2", "scripted rush", "scripted turtle"),
+        [f"Soccer striker, version {version}" for version in range(4)],
+        [f"version {version} of the policy that a league trained" for version in range(4)],  # of four, indices
+    ],
+)
+@pytest.mark.parametrize("players", [2, 4])
+def test_cut_names_tell_profiles_apart(own: Sequence[str], players: int) -> None:
+    axis = figures.profile_graph(random(players, *[len(own)] * players), alpha=0.01, names=[own] * players)
+    names = [text.get_text() for text in axis.texts if isinstance(text, Annotation) and text.get_text()]
+    assert len(names) == len(set(names)) == 16
 
 
 def test_arrows_are_the_deviations_that_selection_favours() -> None:
@@ -242,6 +284,24 @@ def test_rest_points_of_two_by_two_games(game: np.ndarray, expected: dict[str, i
     assert rest_points(figures.square_field(game)) == expected
 
 
+PENNIES = [[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]]
+
+
+def orbit() -> Iterator[tuple[np.ndarray, ...]]:
+    return replicator_path(PENNIES, np.linspace(0, 2, 21), start=[(0.5, 0.5), (0.8, 0.2)])
+
+
+def test_a_path_is_drawn_alone_or_among_others() -> None:
+    path = [(x[0], y[0]) for x, y in orbit()]
+    for paths in (path, [path], np.array(path), [path, path[:5]]):
+        lines = figures.square_field(PENNIES, paths=paths).lines
+        assert lines[2].get_xydata().tolist() == [list(place) for place in path]  # two more show indifference
+    mixtures = list(replicator_path_single(RPS, np.linspace(0, 2, 21), start=[0.8, 0.1, 0.1]))
+    alone, listed = (figures.simplex_field(RPS, paths=paths).lines for paths in (mixtures, [mixtures]))
+    assert len(alone[0].get_xydata()) == 21
+    assert alone[0].get_xydata().tolist() == listed[0].get_xydata().tolist()
+
+
 def rest_points(axis: Axes) -> dict[str, int]:
     """How many there are of each kind that the key names."""
     kinds = {text.get_text() for text in axis.get_legend().get_texts()}
@@ -262,6 +322,17 @@ def test_the_equilibrium_has_rings() -> None:
     assert rings.get_offsets().tolist() == dots.get_offsets()[3:].tolist()
 
 
+@pytest.mark.parametrize("side", [1.5, 4.0])
+def test_the_equilibrium_is_named_however_little_room_there_is(side: float) -> None:
+    axis = Figure(figsize=(side, side), layout="constrained").subplots()
+    names = named(30, "long")
+    table = random(30, 30) - random(30, 30).T
+    played = np.flatnonzero(nash_averaging(table).p > 1e-6)
+    texts = [text.get_text() for text in figures.population_plane(table, names, axis=axis).texts]
+    assert len(played) > 10
+    assert texts == [names[policy] for policy in played]
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
@@ -275,7 +346,15 @@ def test_the_equilibrium_has_rings() -> None:
         (lambda: figures.mass_against_alpha([1, 2], [[1, 0]]), "a row an alpha of 2"),
         (lambda: figures.square_field(np.zeros((2, 3, 3))), r"payoffs \[2, 2, 2\]; got \(2, 3, 3\)"),
         (lambda: figures.simplex_field(np.zeros((2, 2))), r"a matrix \[3, 3\] of numbers; got \(2, 2\)"),
-        (lambda: figures.simplex_field(RPS, paths=[[1, 0, 0]]), r"a path is \[T, 3\] probabilities"),
+        (lambda: figures.square_field(PENNIES, paths=list(orbit())), r"\[T, 2\].*for x, y in.*21 pairs of strategies"),
+        (
+            lambda: figures.square_field(PENNIES, paths=[list(orbit())]),
+            r"for x, y in replicator_path.*got \(21, 2, 2\)",
+        ),
+        (lambda: figures.square_field(PENNIES, paths=[[(0.5, 1.5)]]), r"a path is \[T, 2\] numbers in \[0, 1\].*1\.5"),
+        (lambda: figures.square_field(PENNIES, paths=[(0.5, 0.5), (0.5,)]), r"a path is \[T, 2\] numbers"),
+        (lambda: figures.simplex_field(RPS, paths=[[1, 0]]), r"a path is \[T, 3\] probabilities.*got \(1, 2\)"),
+        (lambda: figures.simplex_field(RPS, paths=[[1, 1, 0]]), r"replicator_path_single.*rows that sum to 2"),
         (lambda: figures.population_plane([[0, 1], [1, 0]]), "antisymmetric"),
         (lambda: figures.population_plane(RPS, ratings=[1, 2]), "ratings must be one for each of 3 policies"),
     ],
