@@ -32,12 +32,15 @@ BLOCK_ENTRIES = 2**21
 
 
 class Average(NamedTuple):
-    """How far a dynamic has come."""
+    """How far a dynamic has come.
+
+    sigma: [k_1, ..., k_N] time average of the joint play; `independent(sigma)` is the product of average strategies.
+    last: the latest step's strategies, N vectors [k_i].
+    steps: how many there have been.
+    """
 
     sigma: np.ndarray
-    """[k_1, ..., k_N] time average of the joint play; `independent(sigma)` is the product of the average strategies."""
     last: Strategies
-    """The latest step's strategies."""
     steps: int
 
 
