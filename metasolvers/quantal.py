@@ -163,7 +163,7 @@ def _branch(solver: str, table: np.ndarray, end: float) -> Iterator[np.ndarray]:
     residual = Certificate("residual of the log-probabilities", lambda *_: float(left), RESIDUAL)
     sigma = product(_strategies(game.sizes, z))
     advice = (
-        f"the branch was lost at {z[-1]:.3g} per payoff spread, of {RESOLVED:.0e} that rounding allows at best: "
+        f"the branch was lost at {z[-1]:.3g} per payoff spread (rounding allows for up to {RESOLVED:.0e}): "
         f"use logit_nash for the Nash equilibrium that it leads to"
     )
     certified(solver, table, sigma, residual, advice)

@@ -188,7 +188,7 @@ def test_rationality_out_of_reach_leads_to_nash():
     battle_of_the_sexes = np.array([[[3, 0], [0, 2]], [[2, 0], [0, 3.0]]])
     reach = 1e8 / payoff_spread(battle_of_the_sexes)
     np.testing.assert_allclose(quantal_response(battle_of_the_sexes, reach), [[0.24, 0.36], [0.16, 0.24]], atol=1e-6)
-    with pytest.raises(NotConverged, match=r"lost at .* of 1e.08 .*: use logit_nash"):
+    with pytest.raises(NotConverged, match=r"lost at .* up to 1e.08.*: use logit_nash"):
         quantal_response(battle_of_the_sexes, 1e4 * reach)
 
 
