@@ -80,7 +80,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("fixation_edges_single", "sorted_table"),
     ),
     "metasolvers.sweep": ("sweep", "sweep_single", "suggest_alpha", "suggest_alpha_single", "Sweep"),
-    "metasolvers.sampled": ("alpha_rank_interval", "undecided_edges", "next_profile", "hoeffding_radius"),
+    "metasolvers.sampled": ("alpha_rank_interval", "undecided_edges", "Undecided", "next_profile", "hoeffding_radius"),
     "metasolvers.symmetric": (
         *("check_groups", "check_symmetric", "exchangeable_groups", "symmetric_table", "symmetrised"),
         *("expand", "reduce"),

@@ -44,6 +44,7 @@ def vertex_enumeration(payoffs: ArrayLike) -> list[Strategies]:
     payoffs [2, m, n]. The vertices of both best-response polyhedra are found in exact arithmetic; an equilibrium is a
     pair in which every policy is unplayed or a best response [Mangasarian 1964; von Stengel 2002, Handbook of Game
     Theory 3, theorem 2.14]. All other equilibria are mixtures of these: see `equilibrium_components`.
+    product((x, y)) makes a sigma of one.
     Raises ValueError for other than two players, and for games that may have more than `MAX_VERTICES`.
 
     >>> [(x.tolist(), y.tolist()) for x, y in vertex_enumeration([[[3, 3], [2, 5]], [[3, 3], [2, 6]]])]
@@ -78,6 +79,7 @@ def support_enumeration(payoffs: ArrayLike) -> Iterator[Strategies]:
     unless a policy is dominated, and there are (2^m - 1)(2^n - 1): to find all, prefer `vertex_enumeration`; to find
     one, take the first, which is quick where small supports do [Porter, Nudelman & Shoham 2008, Games and Economic
     Behavior 63:642]. Probabilities below `SUPPORTED` count as none.
+    product((x, y)) makes a sigma of one.
     Raises ValueError for other than two players.
 
     >>> x, y = next(support_enumeration([[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]]))

@@ -188,8 +188,10 @@ def check_antisymmetric(matrix: ArrayLike) -> np.ndarray:
     CANCEL_TOLERANCE of the largest entry.
     """
     table = float_array(matrix, "matrix", SQUARE)
-    itself = np.eye(*table.shape, dtype=bool) if table.ndim == 2 else False
-    table = check_square(np.where(np.isnan(table) & itself, 0.0, table), "matrix")
+    if table.ndim == 2:
+        itself = np.eye(len(table), table.shape[1], dtype=bool)
+        table = np.where(np.isnan(table) & itself, 0.0, table)
+    table = check_square(table, "matrix")
     size = np.abs(table).max() or 1.0
     scaled = table / size
     i, j = _worst(np.abs(scaled + scaled.T))

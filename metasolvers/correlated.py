@@ -20,7 +20,11 @@ Constraints = Callable[[np.ndarray], csr_array]
 
 
 def max_welfare_ce(payoffs: ArrayLike) -> np.ndarray:
-    """A CE of the largest sum of payoffs: payoffs [N, k_1, ..., k_N] -> sigma [k_1, ..., k_N]. Raises as `best_ce`.
+    """A CE of the largest sum of payoffs: payoffs [N, k_1, ..., k_N] -> sigma [k_1, ..., k_N].
+
+    It is a vertex of the set of CE; where several are best, the order of policies decides. Raises ValueError for
+    malformed payoffs, and NotConverged with the answer and its ce_gap where payoffs are too close to ties for it to be
+    exact.
 
     >>> chicken = [[[0, 7], [2, 6]], [[0, 2], [7, 6]]]  # dare or yield; both daring costs most
     >>> max_welfare_ce(chicken)
@@ -31,7 +35,12 @@ def max_welfare_ce(payoffs: ArrayLike) -> np.ndarray:
 
 
 def max_welfare_cce(payoffs: ArrayLike) -> np.ndarray:
-    """A CCE of the largest sum of payoffs: payoffs [N, k_1, ..., k_N] -> sigma [k_1, ..., k_N]. Raises as `best_ce`."""
+    """A CCE of the largest sum of payoffs: payoffs [N, k_1, ..., k_N] -> sigma [k_1, ..., k_N].
+
+    It is a vertex of the set of CCE; where several are best, the order of policies decides. Raises ValueError for
+    malformed payoffs, and NotConverged with the answer and its cce_gap where payoffs are too close to ties for it to be
+    exact.
+    """
     return _best("max_welfare_cce", payoffs, _welfare(payoffs), _coarse, COARSE)
 
 
@@ -65,15 +74,20 @@ def max_gini_ce(payoffs: ArrayLike) -> np.ndarray:
 
 
 def max_gini_cce(payoffs: ArrayLike) -> np.ndarray:
-    """The CCE of the largest Gini impurity, which is unique; all else as in `max_gini_ce`, with the cce_gap."""
+    """The CCE of the largest Gini impurity 1 - sum sigma^2, which is unique [Marris et al. 2021].
+
+    payoffs [N, k_1, ..., k_N] -> sigma [k_1, ..., k_N]. Raises ValueError for malformed payoffs, and NotConverged with
+    the answer and its cce_gap where payoffs are too close to ties for it to be exact.
+    """
     return _selected("max_gini_cce", payoffs, max_gini, _coarse, COARSE)
 
 
 def max_entropy_ce(payoffs: ArrayLike) -> np.ndarray:
     """The CE of the largest entropy - sum sigma log sigma, which is unique [Ortiz, Schapire & Kakade 2007].
 
-    payoffs [N, k_1, ..., k_N] -> sigma [k_1, ..., k_N]; every profile that some CE plays has mass. Raises as
-    `max_gini_ce`. Ties are exact, up to rounding, as in `max_entropy_nash`.
+    payoffs [N, k_1, ..., k_N] -> sigma [k_1, ..., k_N]; every profile that some CE plays has mass. Ties are
+    exact, up to rounding, as in `max_entropy_nash`. Raises ValueError for malformed payoffs, and
+    NotConverged with the answer and its ce_gap where payoffs are too close to ties for it to be exact.
 
     >>> chicken = [[[0, 7], [2, 6]], [[0, 2], [7, 6]]]
     >>> max_entropy_ce(chicken).round(4)
@@ -84,7 +98,12 @@ def max_entropy_ce(payoffs: ArrayLike) -> np.ndarray:
 
 
 def max_entropy_cce(payoffs: ArrayLike) -> np.ndarray:
-    """The CCE of the largest entropy, which is unique; all else as in `max_entropy_ce`, with the cce_gap."""
+    """The CCE of the largest entropy - sum sigma log sigma, which is unique [Ortiz, Schapire & Kakade 2007].
+
+    payoffs [N, k_1, ..., k_N] -> sigma [k_1, ..., k_N]; every profile that some CCE plays has mass. Ties are exact, up
+    to rounding, as in `max_entropy_nash`. Raises ValueError for malformed payoffs, and NotConverged with the answer and
+    its cce_gap where payoffs are too close to ties for it to be exact.
+    """
     return _selected("max_entropy_cce", payoffs, max_entropy, _coarse, COARSE)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metasolvers.contract import COARSE, NotConverged
-from metasolvers.metagame import check_payoffs, check_sigma
+from metasolvers.metagame import check_payoffs, check_sigma, real_array
 
 Strategies = tuple[np.ndarray, ...]
 
@@ -32,12 +32,15 @@ BLOCK_ENTRIES = 2**21
 
 
 class Average(NamedTuple):
-    """How far a dynamic has come."""
+    """How far a dynamic has come.
+
+    sigma: [k_1, ..., k_N] time average of the joint play; `independent(sigma)` is the product of average strategies.
+    last: the latest step's strategies, N vectors [k_i].
+    steps: how many there have been.
+    """
 
     sigma: np.ndarray
-    """[k_1, ..., k_N] time average of the joint play; `independent(sigma)` is the product of the average strategies."""
     last: Strategies
-    """The latest step's strategies."""
     steps: int
 
 
@@ -126,13 +129,14 @@ def starting(payoffs: np.ndarray, start: Sequence[ArrayLike] | None, name: str =
     sizes = payoffs.shape[1:]
     if start is None:
         return tuple(np.full(size, 1 / size) for size in sizes)
-    shapes = [np.shape(strategy) for strategy in start]
+    given = [real_array(strategy, f"{name}[{player}]", "one vector [k]") for player, strategy in enumerate(start)]
+    shapes = [strategy.shape for strategy in given]
     if shapes != [(size,) for size in sizes]:
         raise ValueError(
             f"{name} must hold one strategy for each player, of {sizes} policies; got shapes {shapes}: "
             f"list one vector of probabilities a player"
         )
-    return tuple(check_sigma(strategy, name=f"{name}[{player}]") for player, strategy in enumerate(start))
+    return tuple(check_sigma(strategy, name=f"{name}[{player}]") for player, strategy in enumerate(given))
 
 
 def tilted(strategy: np.ndarray, exponents: np.ndarray) -> np.ndarray:

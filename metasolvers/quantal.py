@@ -38,7 +38,11 @@ SUPPORTS = (1e-3, 1e-5, 1e-7)
 
 
 class Point(NamedTuple):
-    """A quantal response equilibrium: rationality per payoff unit, and every player's strategy [k_player]."""
+    """A quantal response equilibrium.
+
+    rationality: per payoff unit.
+    strategies: every player's, [k_player]; product(strategies) makes a sigma of them.
+    """
 
     rationality: float
     strategies: Strategies
@@ -55,6 +59,7 @@ class Earnings(NamedTuple):
 def logit_path(payoffs: ArrayLike) -> Iterator[Point]:
     """The principal branch of payoffs [N, k_1, ..., k_N], point by point, from rationality 0 to 1e8 / payoff spread.
 
+    product(point.strategies) makes a sigma of a point.
     Raises ValueError for malformed payoffs, and NotConverged where the branch is lost on the way.
 
     >>> dilemma = [[[3, 0], [5, 1]], [[3, 5], [0, 1]]]
@@ -72,6 +77,8 @@ def quantal_response(payoffs: ArrayLike, rationality: float) -> np.ndarray:
     """Quantal response equilibrium of the principal branch: payoffs [N, k_1, ..., k_N] -> sigma [k_1, ..., k_N].
 
     `rationality` is per payoff unit, as published; where the branch passes it more than once, the first time counts.
+    Up to 1e8 / `payoff_spread` it is within reach; beyond, rounding counts for more than payoffs do, and the branch may
+    be lost: see `logit_nash` for where it ends.
     Raises ValueError for malformed payoffs and negative rationality, and NotConverged where the branch is lost.
 
     >>> quantal_response([[3, 2, 0]], rationality=np.log(2)).round(4)  # one player: probabilities double per unit
@@ -155,7 +162,11 @@ def _branch(solver: str, table: np.ndarray, end: float) -> Iterator[np.ndarray]:
     left = np.abs(_equations(game, np.append(z[:-1], end))[0]).max()
     residual = Certificate("residual of the log-probabilities", lambda *_: float(left), RESIDUAL)
     sigma = product(_strategies(game.sizes, z))
-    certified(solver, table, sigma, residual, f"the branch was lost at {z[-1]:.3g} per spread")
+    advice = (
+        f"the branch was lost at {z[-1]:.3g} per payoff spread (rounding allows for up to {RESOLVED:.0e}): "
+        f"use logit_nash for the Nash equilibrium that it leads to"
+    )
+    certified(solver, table, sigma, residual, advice)
 
 
 def _path(game: Earnings, end: float) -> Iterator[np.ndarray]:

@@ -12,33 +12,33 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm
 
 from metasolvers.alpharank import alpha_rank
-from metasolvers.metagame import check_payoffs
+from metasolvers.comparisons import Interval
+from metasolvers.metagame import check_payoffs, float_array
 from metasolvers.response_graphs import Profile, deviations, profiles
 
 MARGIN = 1e-6
 """Mass by which bounds are widened: more than the search for them has been seen to miss."""
 
 
-class Interval(NamedTuple):
-    """Bounds of every entry."""
-
-    low: np.ndarray
-    high: np.ndarray
-
-
 class Undecided(NamedTuple):
-    """Pairs of profiles between which a deviation may gain or lose; each pair once, profiles in C order."""
+    """Pairs of profiles between which a deviation may gain or lose, each pair once.
 
-    first: np.ndarray  # [U]
-    second: np.ndarray  # [U] > first
-    player: np.ndarray  # [U] who deviates
+    first, second: [U] both profiles' places in C order, first < second.
+    player: [U] who deviates.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    player: np.ndarray
 
 
 def undecided_edges(mean: ArrayLike, standard_error: ArrayLike, confidence: float = 0.95) -> Undecided:
     """The deviations whose gain the samples do not tell from zero at this (two-sided) confidence, each on its own.
 
-    What is known without error is decided, ties included. Raises ValueError for malformed or unlike tables, negative
-    standard errors, or a confidence outside (0, 1).
+    An edge is undecided while its gain is no more than z = 1.96 (for 0.95) times the gain's own standard error, which
+    is the root of the sum of both payoffs' squared errors. That is less than the sum of two radii by which
+    `next_profile` judges; see there for radii that agree. What is known without error is decided, ties included.
+    Raises ValueError for malformed or unlike tables, negative standard errors, or a confidence outside (0, 1).
 
     >>> mean, error = [[[1.0], [1.1]], [[0.0], [0.0]]], [[[0.1], [0.1]], [[0.0], [0.0]]]
     >>> len(undecided_edges(mean, error).first), len(undecided_edges(mean, np.divide(error, 10)).first)
@@ -62,17 +62,18 @@ def alpha_rank_interval(
     samples: int = 100,
     seed: int = 0,
 ) -> Interval:
-    """Bounds on alpha-rank's mass of every joint profile, [k_1, ..., k_N] each, from payoffs with normal errors.
+    """Alpha-rank's mass of every joint profile with its bounds, [k_1, ..., k_N] each, from payoffs with normal errors.
 
-    With probability `confidence` all payoffs at once are within a box of z standard errors (Sidak); the bounds are the
-    range of alpha-rank over that box, so that they hold for all profiles together. The range is searched for: at the
-    centre, in `samples` random tables, and for each profile in the two corners where all payoffs move as, over these
-    tables, they go with its mass, and the two where everybody earns more, or less, who plays as in the profile.
+    The estimate is alpha-rank of the means. With probability `confidence` all payoffs at once are within a box of z
+    standard errors (Sidak); the bounds are the range of alpha-rank over that box, so that they hold for all profiles
+    together. The range is searched for: at the centre, in `samples` random tables, and for each profile in the two
+    corners where all payoffs move as, over these tables, they go with its mass, and the two where everybody earns more,
+    or less, who plays as in the profile.
     Percentiles of resampled rankings would be shorter, but miss the truth where a ranking turns on small differences.
     Raises ValueError as `undecided_edges` and `alpha_rank` do, and for fewer than 2 samples.
 
     >>> mean = [[[1.0, 0.0], [0.0, 0.9]], [[1.0, 0.0], [0.0, 0.9]]]
-    >>> low, high = alpha_rank_interval(mean, np.full((2, 2, 2), 0.05))
+    >>> estimate, low, high = alpha_rank_interval(mean, np.full((2, 2, 2), 0.05))
     >>> low.round(2).tolist(), high.round(2).tolist()  # either convention may be the better one
     ([[0.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
     """
@@ -84,23 +85,29 @@ def alpha_rank_interval(
     def rank(place: np.ndarray) -> np.ndarray:
         return alpha_rank(table + place * box, alpha, population_size, normalize)
 
+    estimate = rank(np.zeros(table.shape))
     draws = np.random.default_rng(seed).uniform(-1, 1, (samples, *table.shape))
     drawn = np.stack([rank(place) for place in draws])
     towards = [*_towards(draws, drawn), *_favouring(table.shape)]
-    found = np.stack(
-        [rank(np.zeros(table.shape)), *drawn, *(rank(sign * place) for place in towards for sign in (1, -1))]
-    )
+    found = np.stack([estimate, *drawn, *(rank(sign * place) for place in towards for sign in (1, -1))])
     margin = MARGIN if error.any() else 0.0
-    return Interval(np.maximum(found.min(axis=0) - margin, 0), np.minimum(found.max(axis=0) + margin, 1))
+    low, high = found.min(axis=0) - margin, found.max(axis=0) + margin
+    return Interval(estimate, np.maximum(low, 0), np.minimum(high, 1))
 
 
 def next_profile(mean: ArrayLike, radius: ArrayLike, episodes: ArrayLike, indifference: float = 0.0) -> Profile | None:
     """The profile to play next so as to decide every edge of the response graph; None once all are.
 
-    An edge is undecided while the intervals mean +- radius (broadcast to [N, k_1, ..., k_N]; inf where nothing is
-    known) of its two payoffs overlap, unless the gain is known to be within `indifference`: without one, ties are
-    sampled for ever. Of the profiles with undecided edges, one with the fewest `episodes` [k_1, ..., k_N] is played,
-    and of these one with the most such edges [Rowland et al. 2019, NeurIPS, ResponseGraphUCB].
+    An edge is undecided while the intervals mean +- radius (broadcast to [N, k_1, ..., k_N]) of its two payoffs
+    overlap, unless the gain is known to be within `indifference`: without one, ties are sampled for ever. Where nothing
+    is known, the radius is inf or `episodes` 0, and the mean may be NaN. Of the profiles with undecided edges, one with
+    the fewest `episodes` [k_1, ..., k_N] is played, and of these one with the most such edges
+    [Rowland et al. 2019, NeurIPS, ResponseGraphUCB].
+
+    Both radii add up, as `hoeffding_radius` wants it. With radius = 1.96 * standard_error more edges are undecided than
+    by `undecided_edges`, whose errors add up in squares; with 1.96 * standard_error / sqrt(2) the same ones, as far as
+    an edge's two errors are equal, and fewer the more they differ.
+
     Raises ValueError for malformed or unlike tables, or a negative indifference.
 
     >>> episodes = np.array([[400, 400], [400, 400]])
@@ -108,9 +115,7 @@ def next_profile(mean: ArrayLike, radius: ArrayLike, episodes: ArrayLike, indiff
     >>> next_profile(mean, hoeffding_radius(episodes, players=2, delta=0.1), episodes)
     (0, 1)
     """
-    table = check_payoffs(mean)
-    around = _like(radius, table.shape, "radius").reshape(len(table), -1)
-    played = _like(episodes, table.shape[1:], "episodes").ravel()
+    table, around, played = _known(mean, radius, episodes)
     if not indifference >= 0:
         raise ValueError(f"indifference must be a gain that does not matter, at least 0; got {indifference}")
     first, second, player, gain = _pairs(table)
@@ -166,14 +171,23 @@ def _pairs(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
 
 def _estimates(mean: ArrayLike, standard_error: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Both as float64 [N, k_1, ..., k_N]."""
-    table = check_payoffs(mean)
-    error = check_payoffs(standard_error)
+    table = check_payoffs(mean, "mean")
+    error = check_payoffs(standard_error, "standard_error")
     if error.shape != table.shape or (error < 0).any():
         raise ValueError(
             f"standard_error must be non-negative and of the shape of mean, {table.shape}; got shape {error.shape} and "
             f"smallest entry {error.min():g}"
         )
     return table, error
+
+
+def _known(mean: ArrayLike, radius: ArrayLike, episodes: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means [N, k_1, ..., k_N], radii [N, K] and episodes [K]; 0 +- inf where means are NaN and nothing is known."""
+    means = float_array(mean, "mean", "one array [N, k_1, ..., k_N]")
+    around, played = _like(radius, means.shape, "radius"), _like(episodes, means.shape[1:], "episodes")
+    unknown = np.isnan(means) & (np.isinf(around) | (played == 0))
+    table = check_payoffs(np.where(unknown, 0.0, means), "mean")
+    return table, np.where(unknown, np.inf, around).reshape(len(table), -1), played.ravel()
 
 
 def _like(values: ArrayLike, shape: tuple[int, ...], name: str) -> np.ndarray:

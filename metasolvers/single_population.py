@@ -65,7 +65,7 @@ def alpha_rank_single(
     >>> alpha_rank_single(np.stack([biased, biased.T]), alpha=1, normalize=False).round(3)
     array([0.174, 0.717, 0.109])
     """
-    found = advantages(payoffs, population_size, normalize, selection)
+    found = mutant_advantages(payoffs, population_size, normalize, selection)
     return np.exp(log_stationary(found.graph, _log_fixation(found, alpha, population_size)))
 
 
@@ -77,7 +77,7 @@ def fixation_edges_single(
     selection: Selection = "local",
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Every mutation: resident [E], mutant [E] and log fixation probability [E]. As in `alpha_rank_single`."""
-    found = advantages(payoffs, population_size, normalize, selection)
+    found = mutant_advantages(payoffs, population_size, normalize, selection)
     return found.graph.source, found.graph.target, _log_fixation(found, alpha, population_size)
 
 
@@ -97,7 +97,7 @@ def alpha_limit_single(
     >>> alpha_limit_single(np.stack([stag_hunt, stag_hunt.T]), selection="global")  # whoever hunts alone starves
     array([0., 1.])
     """
-    found = advantages(payoffs, population_size, normalize, selection, rounding)
+    found = mutant_advantages(payoffs, population_size, normalize, selection, rounding)
     if len(found.gain) == 1:
         return limit_distribution(found.graph, fixation_orders(_moves(found), population_size))
     return limit_distribution(found.graph, _climbs(found))
@@ -110,7 +110,7 @@ def response_graph_single(
 
     Arguments and errors as in `response_graph` and `alpha_rank_single`.
     """
-    return perturbed(_moves(advantages(payoffs, rounding=rounding)), eps, tie)
+    return perturbed(_moves(mutant_advantages(payoffs, rounding=rounding)), eps, tie)
 
 
 def sink_components_single(payoffs: ArrayLike, rounding: float = ROUNDING) -> list[list[int]]:
@@ -119,7 +119,7 @@ def sink_components_single(payoffs: ArrayLike, rounding: float = ROUNDING) -> li
     An edge leads to every mutant that is no worse than the residents it meets. Arguments and errors as in
     `response_graph_single`.
     """
-    return [list(map(int, policies)) for policies in sinks(_moves(advantages(payoffs, rounding=rounding)))]
+    return [list(map(int, policies)) for policies in sinks(_moves(mutant_advantages(payoffs, rounding=rounding)))]
 
 
 def sorted_table(counts: ArrayLike, payoffs: ArrayLike) -> np.ndarray:
@@ -155,7 +155,7 @@ def sorted_table(counts: ArrayLike, payoffs: ArrayLike) -> np.ndarray:
     return table
 
 
-def advantages(
+def mutant_advantages(
     payoffs: ArrayLike,
     population_size: int = 50,
     normalize: bool = False,

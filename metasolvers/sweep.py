@@ -17,7 +17,7 @@ from metasolvers.alpharank import alpha_ranks
 from metasolvers.contract import Certificate, NotConverged
 from metasolvers.metagame import check_payoffs
 from metasolvers.response_graphs import alpha_limit, responses
-from metasolvers.single_population import Selection, advantages, alpha_limit_single, alpha_rank_single
+from metasolvers.single_population import Selection, alpha_limit_single, alpha_rank_single, mutant_advantages
 
 WEAKEST = 1 / 8
 """Where sweeps start: population size * alpha * largest gain, at which all profiles are about equally likely."""
@@ -28,14 +28,20 @@ TOLERANCE = 0.01
 
 
 class Sweep(NamedTuple):
-    """Alpha-rank at growing intensities of selection."""
+    """Alpha-rank at growing intensities of selection.
 
-    alphas: np.ndarray  # [T] ascending
-    pi: np.ndarray  # [T, ...] alpha-rank at each
-    limit: np.ndarray  # [...] where it goes
-    distance: np.ndarray  # [T] total variation between each and the limit
+    alphas: [T] intensities, ascending.
+    pi: [T, ...] alpha-rank at each.
+    limit: [...] where it goes.
+    distance: [T] total variation between each and the limit.
+    settled: the smallest of the alphas from which on all are within the tolerance; None if the last is not.
+    """
+
+    alphas: np.ndarray
+    pi: np.ndarray
+    limit: np.ndarray
+    distance: np.ndarray
     settled: float | None
-    """The smallest of the alphas from which on all are within the tolerance; None if the last is not."""
 
 
 def sweep(
@@ -73,7 +79,7 @@ def sweep_single(
     tolerance: float = TOLERANCE,
 ) -> Sweep:
     """The same of `alpha_rank_single`, whose arguments and errors these are."""
-    gain = advantages(payoffs, population_size, normalize, selection).gain
+    gain = mutant_advantages(payoffs, population_size, normalize, selection).gain
     return _sweep(
         lambda tried: (alpha_rank_single(payoffs, alpha, population_size, normalize, selection) for alpha in tried),
         alpha_limit_single(payoffs, population_size, normalize, selection),

@@ -169,13 +169,20 @@ def exchangeable_groups(payoffs: ArrayLike) -> Groups:
 def symmetric_table(payoffs: ArrayLike) -> np.ndarray:
     """The sorted table [N, M] of a game all whose seats are exchangeable, from its payoffs [N, k, ..., k] or itself.
 
-    Raises ValueError for malformed payoffs, and for games that are not symmetric, with two entries that differ.
+    A two-player game of matrix M is np.stack([M, M.T]). Raises ValueError for malformed payoffs, and for games that are
+    not symmetric, with two entries that differ.
     """
     try:
         axes = np.ndim(payoffs)
     except ValueError:
         axes = 0  # ragged: refused below
     if axes == 2:
+        rows, columns = np.shape(payoffs)
+        if rows == columns > 1:  # of which no sorted table is
+            raise ValueError(
+                f"payoffs must be [N, k, ..., k] or a sorted table [N, C(k + N - 1, N)]; got one matrix of shape "
+                f"({rows}, {columns}): a two-player game of matrix M is np.stack([M, M.T])"
+            )
         table = np.stack([check_payoffs([row])[0] for row in np.asarray(payoffs)])
         symmetric = pooled(table, one_group(len(table)))
         off = np.abs(table - symmetric)

@@ -97,7 +97,7 @@ def symmetric_nash(payoffs: ArrayLike) -> np.ndarray:
 
 def _mixture(table: np.ndarray, mixture: ArrayLike) -> np.ndarray:
     """[k]. Raises ValueError for what is no distribution over the game's policies."""
-    x = check_sigma(mixture)
+    x = check_sigma(mixture, name="mixture")
     (policies,) = group_sizes(table, one_group(len(table)))
     if x.shape != (policies,):
         raise ValueError(f"mixture must be one distribution over the {policies} policies; got shape {x.shape}")

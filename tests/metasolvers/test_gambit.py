@@ -22,7 +22,7 @@ def test_every_method_finds_equilibria(method):
 
 def test_three_players():
     payoffs = np.random.default_rng(0).normal(size=(3, 2, 3, 2))
-    found = gambit_nash(payoffs, "enumpoly")
+    found = gambit_nash(payoffs)
     assert [[len(strategy) for strategy in strategies] for strategies in found] == [[2, 3, 2]] * len(found)
     assert max(nash_conv(payoffs, product(strategies)) for strategies in found) <= 1e-7
 
@@ -31,7 +31,7 @@ def test_three_players():
     ("payoffs", "method", "message"),
     [
         (PENNIES, "enummix", "method must be one of enummixed"),
-        (np.zeros((3, 2, 2, 2)), "lcp", "lcp does not take this game of 3 players"),
+        (np.zeros((3, 2, 2, 2)), "lcp", "lcp takes games of two players; got 3: use one of enumpure, enumpoly, logit"),
         (BATTLE_OF_THE_SEXES, "lp", "constant-sum"),
     ],
 )

@@ -183,6 +183,15 @@ def test_a_branch_that_is_lost_is_said_to_be(monkeypatch):
     assert raised.value.value > 1e-8
 
 
+def test_rationality_out_of_reach_leads_to_nash():
+    """A thousand times what the docstring promises and more; the promise itself holds."""
+    battle_of_the_sexes = np.array([[[3, 0], [0, 2]], [[2, 0], [0, 3.0]]])
+    reach = 1e8 / payoff_spread(battle_of_the_sexes)
+    np.testing.assert_allclose(quantal_response(battle_of_the_sexes, reach), [[0.24, 0.36], [0.16, 0.24]], atol=1e-6)
+    with pytest.raises(NotConverged, match=r"lost at .* up to 1e.08.*: use logit_nash"):
+        quantal_response(battle_of_the_sexes, 1e4 * reach)
+
+
 @pytest.mark.parametrize("rationality", [-1, np.inf, np.nan])
 def test_rationality_is_finite_and_not_negative(rationality):
     with pytest.raises(ValueError, match="finite and >= 0, per payoff unit"):

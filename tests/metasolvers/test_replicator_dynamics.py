@@ -176,6 +176,7 @@ def test_replicator_comes_to_rest_in_a_nash_equilibrium(scale):
         (lambda: replicator_path(np.zeros((2, 2, 2)), 1.0), "times must be"),
         (lambda: replicator_path(np.zeros((2, 2, 2)), [1], [[1, 0]]), "start must hold"),
         (lambda: replicator_path(np.zeros((2, 2, 2)), [1], [0.5, 0.5]), "start must hold .* one vector"),
+        (lambda: replicator_path(np.zeros((2, 2, 2)), [1], [[[1], [0, 1]], [1, 0]]), r"start\[0\] must .* ragged"),
         (lambda: replicator_path(np.zeros((2, 2, 2)), [1], [[1, 0], [1, 1]]), r"start\[1\] must .* sum to 1"),
         (lambda: replicator_path_single(np.zeros((2, 2)), [1], [1, 1]), "start must .* sum to 1"),
         (lambda: replicator_field(np.zeros((2, 2, 2)), [[1, 0]]), "strategies must hold"),

@@ -1,5 +1,7 @@
 """Samples decide edges and bound rankings as often as they say, and are taken where they help."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
@@ -36,7 +38,7 @@ def coverage(payoffs, standard_error, alpha, runs):
     errors = np.full(payoffs.shape, standard_error)
     held = []
     for _ in range(runs):
-        low, high = alpha_rank_interval(payoffs + errors * rng.normal(size=payoffs.shape), errors, alpha)
+        _, low, high = alpha_rank_interval(payoffs + errors * rng.normal(size=payoffs.shape), errors, alpha)
         held.append((low <= truth + 1e-12) & (truth - 1e-12 <= high))
     return np.mean([each.all() for each in held]), np.mean(held, axis=0).min()
 
@@ -72,13 +74,14 @@ def test_more_episodes_shorten_the_bounds_to_the_estimate():
     payoffs = normal((2, 3))
     widths = []
     for error in (0.5, 0.05, 0.0005):
-        low, high = alpha_rank_interval(payoffs, np.full(payoffs.shape, error), 1.0)
-        assert (low <= alpha_rank(payoffs, 1.0)).all()
-        assert (alpha_rank(payoffs, 1.0) <= high).all()
+        estimate, low, high = alpha_rank_interval(payoffs, np.full(payoffs.shape, error), 1.0)
+        np.testing.assert_array_equal(estimate, alpha_rank(payoffs, 1.0))
+        assert (low <= estimate).all()
+        assert (estimate <= high).all()
         widths.append((high - low).max())
     assert widths[0] > widths[1] > widths[2]
     assert widths[2] < 0.2
-    low, high = alpha_rank_interval(payoffs, np.zeros(payoffs.shape))
+    _, low, high = alpha_rank_interval(payoffs, np.zeros(payoffs.shape))
     np.testing.assert_array_equal(low, high)
 
 
@@ -156,6 +159,31 @@ def test_unknown_profiles_are_played_first_and_ties_within_indifference_are_left
     assert next_profile(np.zeros((2, 1, 1)), np.inf, 0) is None
 
 
+@pytest.mark.parametrize(("radius", "episodes"), [(np.inf, 0), (np.inf, 1), (0.1, 0)])
+def test_means_may_be_nan_where_nothing_is_known(radius, episodes):
+    mean, radii, played = np.zeros((2, 2, 2)), np.zeros((2, 2, 2)), np.full((2, 2), 10)
+    mean[:, 0, 1], radii[:, 0, 1], played[0, 1] = np.nan, radius, episodes
+    assert next_profile(mean, radii, played) == (0, 1)
+    mean[0, 1, 1] = np.nan
+    with pytest.raises(ValueError, match=r"mean must be finite; got nan at \(0, 1, 1\)"):
+        next_profile(mean, radii, played)
+
+
+@pytest.mark.parametrize("unlike", [False, True])
+def test_radii_can_follow_undecided_edges(unlike):
+    """1.96 errors over sqrt(2): the same edges where errors are equal, none but those where they differ."""
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=(2, 1, 2))
+    verdicts = set()
+    for spread in np.linspace(0.1, 3, 40):
+        errors = spread * (rng.uniform(0.5, 1.5, size=mean.shape) if unlike else np.ones(mean.shape))
+        asked = next_profile(mean, NormalDist().inv_cdf(0.975) * errors / np.sqrt(2), 1) is not None
+        open_ = len(undecided_edges(mean, errors).first) > 0
+        assert asked <= open_ if unlike else asked == open_
+        verdicts.add(asked)
+    assert verdicts == {False, True}
+
+
 def test_hoeffding_radius_holds_whenever_one_looks():
     """2000 fair coins watched for 400 throws: fewer than 5 % leave it at any time; it shrinks, and has units."""
     throws = np.random.default_rng(0).integers(0, 2, (2000, 400))
@@ -172,6 +200,8 @@ def test_hoeffding_radius_holds_whenever_one_looks():
     ("call", "message"),
     [
         (lambda: undecided_edges(np.zeros((2, 2, 2)), np.zeros((2, 2, 3))), "of the shape of mean"),
+        (lambda: undecided_edges(np.zeros((2, 1, 1)), np.full((2, 1, 1), np.nan)), "standard_error must be finite"),
+        (lambda: alpha_rank_interval(np.full((2, 1, 1), np.nan), np.ones((2, 1, 1))), "mean must be finite"),
         (lambda: undecided_edges(np.zeros((2, 2, 2)), -np.ones((2, 2, 2))), "non-negative"),
         (lambda: undecided_edges(np.zeros((2, 2, 2)), np.ones((2, 2, 2)), confidence=95), "confidence must be"),
         (lambda: alpha_rank_interval(np.zeros((2, 2, 2)), np.ones((2, 2, 2)), samples=0), "samples must be"),

@@ -18,6 +18,7 @@ from metasolvers.symmetric import (
     profile_index,
     reduce,
     sorted_profiles,
+    symmetric_table,
     symmetrised,
 )
 from tests.golden_cases import numbers, select
@@ -138,6 +139,14 @@ def test_golden_games_are_symmetric_or_not(case):
     else:
         with pytest.raises(ValueError, match="not exchangeable"):
             check_symmetric(payoffs, [(0, 1)])
+
+
+@pytest.mark.parametrize("policies", [2, 3, 5])
+def test_one_matrix_is_no_game_yet(policies):
+    """Nor can it be a sorted table, unless of one player and policy."""
+    with pytest.raises(ValueError, match=r"a two-player game of matrix M is np.stack\(\[M, M.T\]\)"):
+        symmetric_table(np.eye(policies))
+    assert symmetric_table([[7.0]]) == 7
 
 
 @pytest.mark.parametrize("groups", [[(0, 1)], [(0, 1), (1, 2)], [(0, 1, 2), ()], [(0, 1, 2, 3)]])

@@ -121,8 +121,8 @@ def test_groups_are_found_whatever_the_seating():
     [
         ([[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]], [0.5, 0.5], "not exchangeable: player"),
         ([[[3, 0], [5, 1]], [[3, 5], [0, 1]]], [1.0], "over the 2 policies"),
-        ([[[3, 0], [5, 1]], [[3, 5], [0, 1]]], [0.7, 0.7], "sum to 1"),
-        ([[1.0, 2.0], [1.0, 2.0]], [0.5, 0.5], "no number of policies"),
+        ([[[3, 0], [5, 1]], [[3, 5], [0, 1]]], [0.7, 0.7], "mixture must be .* sum to 1"),
+        ([[1.0, 2.0], [1.0, 2.0]], [0.5, 0.5], "a two-player game of matrix M"),
         ([[1.0, np.nan, 0.0]] * 2, [0.5, 0.5], "finite"),
         ([[1.0, 2.0], [1.0]], [0.5, 0.5], "ragged"),
     ],
