@@ -69,7 +69,9 @@ def alpha_rank_interval(
     together. The range is searched for: at the centre, in `samples` random tables, and for each profile in the two
     corners where all payoffs move as, over these tables, they go with its mass, and the two where everybody earns more,
     or less, who plays as in the profile.
-    Percentiles of resampled rankings would be shorter, but miss the truth where a ranking turns on small differences.
+    Percentiles of resampled rankings would be shorter, but miss the truth where a ranking turns on small differences;
+    these bounds are conservative: of nominal 95 % intervals all covered, in 24 settings of 100 simulated tables each (8
+    games, 3 alphas), and with large errors they say next to nothing. `tests/metasolvers/test_sampled.py` simulates it.
     Raises ValueError as `undecided_edges` and `alpha_rank` do, and for fewer than 2 samples.
 
     >>> mean = [[[1.0, 0.0], [0.0, 0.9]], [[1.0, 0.0], [0.0, 0.9]]]
