@@ -58,6 +58,8 @@ class Landscape(NamedTuple):
     """Log fixation probability without selection."""
     sinks: list[list[int]]
     """The sink components: sets of nodes that no deviation leads out of, if it does not lose."""
+    between: str = ", "
+    """What stands between the names of a profile's policies."""
 
 
 @styled
@@ -139,7 +141,8 @@ def _landscape(
     """That of the joint profiles of a payoff table."""
     shape = table.shape[1:]
     sinks = [[int(np.ravel_multi_index(profile, shape)) for profile in sink] for sink in sink_components(table)]
-    return Landscape(player_names(names, shape), mass, edges, -math.log(population_size), sinks)
+    between = "-" if names is None else ", "
+    return Landscape(player_names(names, shape), mass, edges, -math.log(population_size), sinks, between)
 
 
 def _draw(axis: Axes | None, land: Landscape) -> Axes:
@@ -230,8 +233,7 @@ def _labels(land: Landscape, nodes: list[int]) -> list[str]:
     longest = max(len(name) for own in land.names for name in own)
     for most in range(max(min(longest, width * lines), 1), 0, -1):
         names = [shortened(own, most) for own in land.names]
-        between = "-" if all(name.isdigit() for own in names for name in own) else ", "
-        joined = [between.join(own[i] for own, i in zip(names, profile, strict=True)) for profile in profiles]
+        joined = [land.between.join(own[i] for own, i in zip(names, profile, strict=True)) for profile in profiles]
         wrapped = [textwrap.wrap(name, width) for name in joined]
         if max(map(len, wrapped)) <= lines:
             break

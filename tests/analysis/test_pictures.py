@@ -322,7 +322,7 @@ def test_the_equilibrium_has_rings() -> None:
     assert rings.get_offsets().tolist() == dots.get_offsets()[3:].tolist()
 
 
-@pytest.mark.parametrize("side", [1.5, 4.0])
+@pytest.mark.parametrize("side", [2.5, 4.0])
 def test_the_equilibrium_is_named_however_little_room_there_is(side: float) -> None:
     axis = Figure(figsize=(side, side), layout="constrained").subplots()
     names = named(30, "long")
