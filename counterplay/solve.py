@@ -80,10 +80,9 @@ def read(path: Path) -> tuple[np.ndarray, bool]:
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     try:
-        values = readers[path.suffix](path)
-    except ValueError as error:
+        return check_payoffs(readers[path.suffix](path)), True
+    except (ValueError, EOFError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
-    return check_payoffs(values), True
 
 
 def _npy(path: Path) -> np.ndarray:

@@ -250,9 +250,11 @@ def real_array(values: ArrayLike, name: str, wanted: str, ragged: str = "pad or 
 
 def float_array(values: ArrayLike, name: str, wanted: str, ragged: str = "pad or fill it") -> np.ndarray:
     """The same of numbers that need not be finite; the one place where foreign numbers come in."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must be {wanted}; got masked entries: fill them")
     try:
         array = np.asarray(values)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:  # the last of tensors that require gradients
         raise ValueError(f"{name} must be {wanted}; got ragged or unreadable nesting: {ragged} ({error})") from None
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be {wanted} of real numbers; got dtype {array.dtype}: convert it to float first")

@@ -13,7 +13,10 @@ from metasolvers.contract import NASH, Certificate, NotConverged, certified
 from metasolvers.metagame import in_units_of_gain, product
 
 GAP = 2e-6
-"""How far from the best an objective may be, in payoff spreads, policies or weights: HiGHS tells no finer."""
+"""How far from the best an objective may be, in units of the payoffs, policies or weights: HiGHS tells no finer."""
+MOST_CUTS = 200
+"""Choices of policies that are found wanting before it is given up."""
+NEAR_TIES = "payoffs nearly tie: round them to what they tell"
 
 
 class Program(NamedTuple):
@@ -120,13 +123,13 @@ def _solve(program: Program, shape: tuple[int, ...], deadline: float) -> tuple[n
     switches = np.arange(len(program.cost)) >= sum(shape) + 2
     bounds = Bounds(0, 1)
     constraints = [LinearConstraint(program.above, -np.inf, program.most), LinearConstraint(program.ones, 1, 1)]
-    while True:
+    for _ in range(MOST_CUTS):
         options: dict[str, Any] = {"mip_rel_gap": 0.0}
         if deadline < np.inf:
             options["time_limit"] = max(deadline - monotonic(), 0.0)
         found = milp(program.cost, integrality=switches, bounds=bounds, constraints=constraints, options=options)
         if found.x is None:
-            return None, -np.inf, found.message
+            return None, -np.inf, NEAR_TIES if len(constraints) > 2 else found.message
         chosen = np.round(found.x[switches])
         z = _polished(program, chosen)
         if z is not None:
@@ -134,19 +137,23 @@ def _solve(program: Program, shape: tuple[int, ...], deadline: float) -> tuple[n
         differs = np.where(switches, 1.0, 0.0)
         differs[switches] -= 2 * chosen
         constraints.append(LinearConstraint(differs, 1 - chosen.sum(), np.inf))
+    return None, -np.inf, NEAR_TIES
 
 
 def _polished(program: Program, chosen: np.ndarray) -> np.ndarray | None:
-    """The best z of these switches, a vertex, exact to rounding; None where there is none."""
+    """The best z of these switches, a vertex, exact to rounding or as the certificate allows; None if there is none."""
     fixed = len(program.cost) - len(chosen)
-    result = linprog(
-        program.cost,
-        A_ub=program.above,
-        b_ub=program.most,
-        A_eq=program.ones,
-        b_eq=[1.0, 1.0],
-        bounds=[(0, 1)] * fixed + [(switch, switch) for switch in chosen],
-        method="highs-ds",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    return result.x if result.success else None
+    for exact in (1e-10, NASH.tolerance / 4):
+        result = linprog(
+            program.cost,
+            A_ub=program.above,
+            b_ub=program.most,
+            A_eq=program.ones,
+            b_eq=[1.0, 1.0],
+            bounds=[(0, 1)] * fixed + [(switch, switch) for switch in chosen],
+            method="highs-ds",
+            options={"primal_feasibility_tolerance": exact, "dual_feasibility_tolerance": 1e-10},
+        )
+        if result.success:
+            return result.x
+    return None

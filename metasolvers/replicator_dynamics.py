@@ -114,9 +114,9 @@ def project_simplex(vector: ArrayLike, floor: float = 0.0) -> np.ndarray:
     array([0.2 , 0.45, 0.35])
     """
     values = np.asarray(vector, dtype=np.float64)
-    if values.ndim != 1 or not np.isfinite(values).all():
+    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
         raise ValueError(f"a finite vector [k] can be projected to the simplex; got {vector!r}")
-    return _projected(values, _checked_floor(floor, len(values)))
+    return _projected(values - values.max(), _checked_floor(floor, len(values)))  # large ones lose no digits
 
 
 def _projected(values: np.ndarray, floor: float) -> np.ndarray:

@@ -109,6 +109,7 @@ def response_stationarity(
     """||sigma P - sigma||_1 on the perturbed response graph; dimensionless. Arguments as in `response_graph`."""
     table = check_payoffs(payoffs)
     moves = responses(table, rounding=rounding)
+    _check_mistakes(eps, tie)
     taken = np.where(moves.better, 1 - eps, np.where(moves.worse, eps, tie))
     return _imbalance(moves, taken, check_sigma(sigma, table))
 
@@ -169,9 +170,7 @@ def check_rounding(rounding: float) -> None:
 
 def perturbed(moves: Responses, eps: float, tie: float) -> np.ndarray:
     """Stationary distribution [K] of the response graph in which deviations that lose are taken at rate eps."""
-    _check_tie(tie)
-    if not 0 <= eps <= 0.5:
-        raise ValueError(f"eps must be the probability of a mistake, in (0, 1/2]; got {eps}: 1e-6 is next to none")
+    _check_mistakes(eps, tie)
     if eps == 0:
         return _only_sink(moves, tie)
     log_taken = np.where(moves.better, np.log1p(-eps), np.where(moves.worse, np.log(eps), np.log(tie)))
@@ -223,6 +222,12 @@ def _imbalance(moves: Responses, taken: np.ndarray, sigma: np.ndarray) -> float:
     return float(
         np.abs(np.bincount(moves.graph.target, flow, size) - np.bincount(moves.graph.source, flow, size)).sum()
     )
+
+
+def _check_mistakes(eps: float, tie: float) -> None:
+    _check_tie(tie)
+    if not 0 <= eps <= 0.5:
+        raise ValueError(f"eps must be the probability of a mistake, in (0, 1/2]; got {eps}: 1e-6 is next to none")
 
 
 def _check_tie(tie: float) -> None:

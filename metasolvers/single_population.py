@@ -36,7 +36,7 @@ from metasolvers.symmetric import group_sizes, one_group, profile_index, symmetr
 
 Selection = Literal["local", "global"]
 
-LARGEST_CROWD = 100_000
+LARGEST_CROWD = 10_000
 """Largest population whose every number of mutants is gone through."""
 
 

@@ -17,7 +17,8 @@ from metasolvers import (
     nash_conv,
     product,
 )
-from metasolvers.metagame import in_units_of_spread
+from metasolvers.contract import COARSE, CORRELATED, NASH
+from metasolvers.metagame import in_units_of_gain, in_units_of_spread
 from tests.golden_cases import numbers, select
 
 PENNIES = np.array([[[1, -1], [-1, 1]], [[-1, 1], [1, -1.0]]])
@@ -184,3 +185,14 @@ def test_the_strategy_that_is_none_is_named():
 def test_no_such_player():
     with pytest.raises(ValueError, match=r"player must be in 0\.\.1"):
         marginal(np.full((2, 2), 0.25), 2)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 700.0, 1e300])
+def test_what_others_hand_a_player_hides_no_gain(scale):
+    """A certificate of cooperation in the prisoner's dilemma, where each is also paid for what the other does."""
+    dilemma = np.array([[[3, 0], [5, 1]], [[3, 5], [0, 1.0]]])
+    handed = 1e6 * np.array([[[1, 0], [1, 0]], [[1, 1], [0, 0]]])
+    paid = scale * (dilemma + handed)
+    np.testing.assert_allclose(in_units_of_gain(paid), in_units_of_gain(dilemma), atol=1e-9)
+    for certificate in (NASH, COARSE, CORRELATED):
+        assert certificate.measure(paid, [[1, 0], [0, 0]]) == pytest.approx(2, abs=1e-8)

@@ -11,6 +11,7 @@ from open_spiel.python.egt import dynamics as peer
 from scipy.optimize import minimize
 
 from metasolvers import marginal, nash_conv, projected_replicator, replicator
+from metasolvers.metagame import in_units_of_gain
 from metasolvers.replicator_dynamics import (
     project_simplex,
     projected_replicator_steps,
@@ -92,9 +93,8 @@ def test_field_of_one_population_agrees_with_open_spiel():
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4, 2)])
 @pytest.mark.parametrize("gamma", [1e-6, 0.05])
 def test_projected_replicator_agrees_with_open_spiel(shape, gamma):
-    """The average of the start and 400 steps, in units of each player's spread."""
-    payoffs = normal(shape)
-    payoffs /= np.ptp(payoffs.reshape(len(shape), -1), axis=1).reshape(-1, *[1] * len(shape))
+    """The average of the start and 400 steps, in units of each player's largest gain."""
+    payoffs = in_units_of_gain(normal(shape))
     expected = peer_projected(list(payoffs), prd_iterations=400, prd_dt=0.2, prd_gamma=gamma)
     sigma = projected_replicator(7 * payoffs + 3, dt=0.2, gamma=gamma, steps=401)
     for player, strategy in enumerate(expected):
@@ -195,3 +195,8 @@ def test_replicator_comes_to_rest_in_a_nash_equilibrium(scale):
 def test_bad_arguments(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("size", [1e16, 1e150, 1e300])
+def test_projections_of_large_vectors(size):
+    np.testing.assert_array_equal(project_simplex([size, 0, 0]), [1, 0, 0])
