@@ -8,6 +8,7 @@ from open_spiel.python.algorithms.projected_replicator_dynamics import _partial_
 
 from metasolvers import NotConverged, cce_gap, independent, marginal, nash_conv, product
 from metasolvers.dynamics import BLOCK, averaged, averages, policy_values, solve, starting, tilted
+from metasolvers.metagame import in_units_of_gain
 from metasolvers.no_regret import fictitious_play_steps, hedge_steps, regret_matching_plus_steps
 
 PENNIES = np.array([[[3, -1], [-1, 1]], [[-3, 1], [1, -1]]])
@@ -74,8 +75,8 @@ def test_what_does_not_converge_says_so_with_its_certificate():
         solve(fictitious_play_steps(PENNIES), PENNIES, tolerance=1e-6, max_steps=50)
     error = raised.value
     np.testing.assert_array_equal(error.sigma, averaged(fictitious_play_steps(PENNIES), 50).sigma)
-    assert error.value == pytest.approx(cce_gap(PENNIES, error.sigma) / 4)
-    assert (error.certificate, error.tolerance) == ("cce_gap", 1e-6)
+    assert error.value == pytest.approx(cce_gap(in_units_of_gain(PENNIES), error.sigma))
+    assert (error.certificate, error.tolerance) == ("cce_gap / largest gain", 1e-6)
 
 
 @pytest.mark.parametrize(
