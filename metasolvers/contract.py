@@ -24,7 +24,7 @@ class Law(Enum):
     PERMUTES_WHERE_UNIQUE = "policies listed in another order get the same mass in games without ties"
     RENAMES = "players listed in another order get the same strategies in games without ties"
     SHIFTS = "a constant added to all that a player earns changes nothing"
-    SCALES = "other units of payoff change nothing"
+    SCALES = "another unit of payoff, the same for all players, changes nothing"
     COPIES_ALIKE = "a policy and its copy get the same mass"
     COPIES_SHARE = "a policy and its copy share the mass that one would get alone, in games without ties"
     EQUIVALENT = "units of each player's own, and payoffs that a player has no influence on, change nothing"
@@ -37,7 +37,7 @@ class Certificate(NamedTuple):
 
     name: str
     measure: Callable[[ArrayLike, ArrayLike], float]
-    """(payoffs, sigma) -> how far the answer is from perfect; gaps are in those of `in_units_of_gain`."""
+    """(payoffs, sigma) -> how far the answer is from perfect; gains count per largest gain of their player."""
     tolerance: float
     """Up to which an answer counts as converged."""
 

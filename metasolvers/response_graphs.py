@@ -14,11 +14,8 @@ from numpy.typing import ArrayLike
 
 from metasolvers.alpharank import log_fixation_probability
 from metasolvers.markov import Graph, log_stationary
-from metasolvers.metagame import check_payoffs, check_sigma
+from metasolvers.metagame import ROUNDING, check_payoffs, check_sigma
 from metasolvers.stochastic_stability import Rates, closed_classes, limit_distribution, log_restricted
-
-ROUNDING = 1e-13
-"""Payoffs of a player that differ by no more than this share of its largest one are equal."""
 
 Profile = tuple[int, ...]
 

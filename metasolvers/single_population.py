@@ -22,8 +22,8 @@ from scipy.stats import hypergeom
 
 from metasolvers.alpharank import log_fixation_probability
 from metasolvers.markov import Graph, log_stationary
+from metasolvers.metagame import ROUNDING
 from metasolvers.response_graphs import (
-    ROUNDING,
     Responses,
     check_rounding,
     deviations,
