@@ -40,7 +40,9 @@ class Episode:
         self.params = game.params()
         self.observation_spaces = dict(zip(self.agents, game.observation_spaces, strict=True))
         self.action_spaces = dict(zip(self.agents, game.action_spaces, strict=True))
-        low, high = (np.concatenate([getattr(s, end) for s in game.observation_spaces]) for end in ("low", "high"))
+        low, high = (
+            np.concatenate([getattr(s, end).ravel() for s in game.observation_spaces]) for end in ("low", "high")
+        )
         self.state_space = Box(low, high, dtype=np.float32)
         self.state: Any = None
         self.over = True
@@ -57,7 +59,7 @@ class Episode:
     def play(self, actions: dict[str, Any]) -> None:
         """Plays one step; `actions` of everyone who is acting."""
         rows = tuple(
-            np.asarray(actions.get(agent, np.zeros(space.shape or ())), np.int64)[None]
+            np.asarray(actions.get(agent, np.zeros(space.shape or ())), space.dtype)[None]
             for agent, space in self.action_spaces.items()
         )
         self.state = self.game.step(self.params, self.state, rows, self._noise(self.game.noise_sizes[1]))
@@ -106,6 +108,8 @@ class Episode:
                 return {}
             masks = tuple(np.asarray(mask[0], np.int8) for mask in legal)
         else:
+            if isinstance(space, Box):
+                return {}
             masks = tuple((np.arange(n) < wait).astype(np.int8) for n in factors(space))
         return {"action_mask": masks[0] if isinstance(space, Discrete) else masks}
 
@@ -137,7 +141,7 @@ class Episode:
 
     def global_state(self) -> np.ndarray:
         self.check_started()
-        return np.concatenate(self._seen)
+        return np.concatenate([seen.ravel() for seen in self._seen])
 
     def render(self) -> str | np.ndarray | None:
         self.check_started()

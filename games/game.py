@@ -30,11 +30,11 @@ class Game(Protocol):
 
     @property
     def observation_spaces(self) -> tuple[Box, ...]:
-        """One a seat, each of shape (D_seat,)."""
+        """One a seat: features (D_seat,), or a picture (height, width) or (channels, height, width)."""
 
     @property
-    def action_spaces(self) -> tuple[Discrete | MultiDiscrete, ...]:
-        """One a seat."""
+    def action_spaces(self) -> tuple[Discrete | MultiDiscrete | Box, ...]:
+        """One a seat; a Box is (D_seat,), bounded, of float32."""
 
     @property
     def noise_sizes(self) -> tuple[int, int]:
@@ -47,10 +47,10 @@ class Game(Protocol):
         """Starting states; noise [B, K0]."""
 
     def step(self, params: Params, state: State, actions: tuple[Array, ...], noise: Array) -> State:
-        """Next states; one array of actions per seat, [B] or [B, factors]; noise [B, K]."""
+        """Next states; noise [B, K]. One array of actions per seat: [B] or [B, factors] int64, or [B, D] float32."""
 
     def observe(self, params: Params, state: State, seat: int) -> Array:
-        """[B, D_seat] float32."""
+        """[B, D_seat] float32, or [B, *shape] of a picture."""
 
     def legal(self, params: Params, state: State, seat: int) -> Legal:
         """One [B, A_f] boolean mask a factor, or None where everything is legal."""
@@ -97,7 +97,7 @@ class Policy(Protocol):
         """
 
     def act(self, observation: Array, legal: Legal, memory: Memory, noise: Array) -> tuple[Array, Memory]:
-        """Actions [B] or [B, factors] int64 for observation [B, D] and noise [B, noise_size], and the next memory."""
+        """Actions, as `Game.step` takes them, for observation [B, D] and noise [B, noise_size], and the next memory."""
 
 
 class Outcome(NamedTuple):
@@ -154,6 +154,29 @@ class Lanes(Protocol):
 
     def load_state_dict(self, state: dict) -> None:
         """Go on from a `state_dict()` of equal lanes."""
+
+
+@runtime_checkable
+class Playable(Protocol):
+    """Whatever is played in lanes without being a Game of pure functions: other people's environments.
+
+    A value: equal to its pickled copy, which makes lanes that play the same.
+    """
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of the N seats."""
+
+    @property
+    def observation_spaces(self) -> tuple[Box, ...]:
+        """As `Game.observation_spaces`."""
+
+    @property
+    def action_spaces(self) -> tuple[Discrete | MultiDiscrete | Box, ...]:
+        """As `Game.action_spaces`."""
+
+    def lanes(self, num_lanes: int) -> Lanes:
+        """That many episodes side by side, on NumPy, not reset."""
 
 
 def factors(space: Space) -> tuple[int, ...]:

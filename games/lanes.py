@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device, to_device
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Space
+from gymnasium.spaces import Box, Space
 
-from games.game import Array, Game, Legal, Outcome, Params, State, factors
+from games.game import Array, Game, Lanes, Legal, Outcome, Params, Playable, State, factors
 from games.noise import Noise, Purpose
 
 
@@ -41,8 +41,10 @@ class GameLanes:
                 raise ValueError(f"params leaves must be [1 or {num_lanes}, ...], got shape {tuple(leaf.shape)}")
         self.agents = game.agents
         self.observation_spaces, self.action_spaces = game.observation_spaces, game.action_spaces
+        self._shapes = [(num_lanes, *(space.shape or ())) for space in self.action_spaces]
+        self._discrete = [seat for seat, space in enumerate(self.action_spaces) if not isinstance(space, Box)]
         # As large as the actions: broadcasting would take three times as long.
-        self._last = [put(_last_choices(space, num_lanes)) for space in self.action_spaces]
+        self._last = [put(_last_choices(self.action_spaces[seat], num_lanes)) for seat in self._discrete]
 
     def __getattr__(self, name: str) -> Any:
         if name in ("_state", "_ended", "_noise", "_key"):  # what `reset` sets
@@ -82,18 +84,28 @@ class GameLanes:
         return Outcome(rewards, terminated, truncated, done)
 
     def _check(self, actions: tuple[Array, ...]) -> None:
-        wanted = [tuple(last.shape) for last in self._last]
-        if [tuple(action.shape) for action in actions] != wanted:
-            raise ValueError(f"actions must be {wanted}, got {[tuple(action.shape) for action in actions]}")
+        if [tuple(action.shape) for action in actions] != self._shapes:
+            raise ValueError(f"actions must be {self._shapes}, got {[tuple(action.shape) for action in actions]}")
+        for seat, space in enumerate(self.action_spaces):
+            if isinstance(space, Box):
+                action = to_numpy(actions[seat])
+                self._check_lanes(seat, action, (action >= space.low) & (action <= space.high))
+        if not self._discrete:
+            return
         # A sign bit shows where an action, or its distance from the last choice, is negative; asked once for all seats,
         # for an answer from a GPU is awaited.
-        signs = [(action | (last - action)).min() for action, last in zip(actions, self._last, strict=True)]
-        if array_namespace(*actions).stack(signs).min() < 0:
-            for agent, space, action, last in zip(self.agents, self.action_spaces, actions, self._last, strict=True):
-                wrong = to_numpy((action < 0) | (action > last)).reshape(self.num_lanes, -1).any(axis=1)
-                if wrong.any():
-                    lane = int(wrong.argmax())
-                    raise ValueError(f"{agent} must act within {space}, got {action[lane]} in lane {lane}")
+        chosen = [actions[seat] for seat in self._discrete]
+        signs = [(action | (last - action)).min() for action, last in zip(chosen, self._last, strict=True)]
+        if array_namespace(*chosen).stack(signs).min() < 0:
+            for seat, action, last in zip(self._discrete, chosen, self._last, strict=True):
+                self._check_lanes(seat, action, to_numpy((action >= 0) & (action <= last)))
+
+    def _check_lanes(self, seat: int, action: Array, within: np.ndarray) -> None:
+        """Raises ValueError for the first lane whose action is not within the seat's space."""
+        wrong = ~within.reshape(self.num_lanes, -1).all(axis=1)
+        if wrong.any():
+            lane, agent, space = int(wrong.argmax()), self.agents[seat], self.action_spaces[seat]
+            raise ValueError(f"{agent} must act within {space}, got {action[lane]} in lane {lane}")
 
     def observe(self, seat: int) -> Array:
         return self.game.observe(self.params, self._state, seat)
@@ -127,6 +139,11 @@ class GameLanes:
         self._steps = state["steps"]
         leaves = iter(state["state"])
         self._state = self._ended = tree_map(lambda _: self._put(np.asarray(next(leaves))), self._state)
+
+
+def lanes_of(game: Game | Playable, num_lanes: int, put: Callable[[np.ndarray], Array] = np.asarray) -> Lanes:
+    """Lanes of a Game where `put` puts them, or of anything else that is played in lanes, which stays on NumPy."""
+    return GameLanes(game, num_lanes, put=put) if isinstance(game, Game) else game.lanes(num_lanes)
 
 
 def _last_choices(space: Space, lanes: int) -> np.ndarray:

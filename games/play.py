@@ -1,13 +1,14 @@
 """Whole episodes: fixed profiles of policies, or profiles cast from a meta-strategy."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from games.game import Array, Game, Lanes, Params, Policy, State
-from games.lanes import GameLanes, put_like, to_numpy
+from games.game import Array, Game, Lanes, Params, Playable, Policy, State
+from games.lanes import GameLanes, lanes_of, put_like, to_numpy
 from games.noise import Purpose
 from games.versus import Cast, Populations
 
@@ -30,7 +31,7 @@ class Episodes(NamedTuple):
 
 
 def play(
-    game: Game | MakeLanes,
+    game: Game | Playable | MakeLanes,
     profiles: Sequence[Profile],
     episodes: int,
     seed: int,
@@ -65,7 +66,7 @@ def play(
 
 
 def play_mixture(
-    game: Game | MakeLanes,
+    game: Game | Playable | MakeLanes,
     populations: Populations,
     sigma: np.ndarray,
     episodes: int,
@@ -181,7 +182,7 @@ def _endless(episodes: int, max_steps: int) -> ValueError:
     return ValueError(f"{episodes} episodes did not end within {max_steps} steps: set a step cap on the game")
 
 
-def _lanes_maker(game: Game | MakeLanes) -> MakeLanes:
-    if isinstance(game, Game):
-        return lambda num_lanes: GameLanes(game, num_lanes)
+def _lanes_maker(game: Game | Playable | MakeLanes) -> MakeLanes:
+    if isinstance(game, Game | Playable):
+        return partial(lanes_of, game)
     return game

@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 from array_api_compat import array_namespace, device
-from gymnasium.spaces import Space
+from gymnasium.spaces import Box, Space
 
 from games.game import Array, Legal, Policy, factors
 from games.lanes import to_numpy
@@ -23,8 +23,10 @@ class Uniform:
     """Actions are [B] (Discrete) rather than [B, factors]."""
 
     @classmethod
-    def of(cls, space: Space) -> "Uniform":
-        """For an action space, Discrete or MultiDiscrete."""
+    def of(cls, space: Space) -> "Uniform | UniformBox":
+        """For an action space, Discrete, MultiDiscrete or a bounded Box. Raises ValueError for any other."""
+        if isinstance(space, Box) and space.is_bounded():
+            return UniformBox(tuple(space.low.ravel().tolist()), tuple(space.high.ravel().tolist()), space.shape)
         return cls(factors(space), flat=space.shape == ())
 
     @property
@@ -50,6 +52,29 @@ class Uniform:
         )
         weights = [xp.astype(mask | ~xp.any(mask, axis=1, keepdims=True), xp.float32) for mask in masks]
         return tuple(weight / xp.sum(weight, axis=1, keepdims=True) for weight in weights)
+
+
+@dataclass(frozen=True)
+class UniformBox:
+    """Every action of a bounded box with equal density."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def noise_size(self) -> int:
+        return len(self.low)
+
+    def start(self, lanes: int) -> None:
+        return None
+
+    def act(self, observation: Array, legal: Legal, memory: None, noise: Array) -> tuple[Array, None]:
+        columns = [
+            noise[:, i] * (high - low) + low for i, (low, high) in enumerate(zip(self.low, self.high, strict=True))
+        ]
+        actions = array_namespace(noise).stack(columns, axis=1)
+        return actions.reshape(-1, *self.shape), None
 
 
 def draw_any(choices: int, noise: Array) -> Array:

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from torch import as_tensor
 
-from games.game import Game, Policy
-from games.lanes import GameLanes
+from games.game import Game, Playable, Policy
+from games.lanes import lanes_of
 from games.noise import unit_seed
 from games.versus import Populations, Versus
 from marl.exact import ExactTable
@@ -83,7 +83,7 @@ def psro(
 
 
 def best_response(
-    game: Game,
+    game: Game | Playable,
     oracle: Oracle,
     populations: Populations,
     sigma: np.ndarray,
@@ -103,7 +103,8 @@ def best_response(
     """
     if reward not in ("own", "team"):
         raise ValueError(f"reward is 'own' or 'team', got {reward!r}")
-    lanes = GameLanes(game, oracle.num_lanes, put=np.asarray if device == "cpu" else partial(as_tensor, device=device))
+    put = np.asarray if device == "cpu" else partial(as_tensor, device=device)
+    lanes = lanes_of(game, oracle.num_lanes, put)
     opponents = [[placed(policy, device) for policy in population] for population in populations]
     versus = Versus(TeamReward(lanes) if reward == "team" else lanes, opponents, sigma, (seat,))
     warm = None if start is None else {0: start}

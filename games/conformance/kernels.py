@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.spaces import Box
 
 from games.conformance.rules import Broken
 from games.game import Array, Game, State, factors
@@ -101,9 +102,10 @@ class Batch:
         uniform = Uniform.of(space)
         uniforms = noise.draw(Purpose.SEAT + seat, step, self.lanes, uniform.noise_size)[rows]
         actions, _ = uniform.act(now.observations[seat], None if masks is None else tuple(masks), None, uniforms)
-        still = np.broadcast_to((np.array(factors(space)) - 1) * idle, (len(actions), uniform.noise_size))
-        acts = now.acting[:, seat]
-        return np.where(acts if uniform.flat else acts[:, None], actions, still[:, 0] if uniform.flat else still)
+        ends = (space.low, space.high) if isinstance(space, Box) else (0, np.array(factors(space)) - 1)
+        still = np.broadcast_to(ends[idle], (len(actions), *np.shape(ends[1]))).reshape(actions.shape)
+        acts = now.acting[:, seat].reshape(-1, *(1,) * (actions.ndim - 1))
+        return np.where(acts, actions, still)
 
 
 def _look(game: Game, params: Any, state: State, fresh: np.ndarray) -> BatchStep:
