@@ -1,0 +1,270 @@
+"""Lanes of environments that are stepped one by one: other people's, each in an object that owns its state."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
+
+from games.game import Array, Legal, Outcome, factors
+from games.noise import Noise, unit_seed
+
+Zeros = Callable[[tuple[int, ...], type], np.ndarray]
+
+
+class Board(NamedTuple):
+    """What all lanes show, in arrays that are written in place; or a single lane's rows of them, without axis B."""
+
+    observations: tuple[np.ndarray, ...]  # a seat: [B, *shape] float32
+    finals: tuple[np.ndarray, ...]  # a seat: [B, *shape] float32, what it saw last, where it ended in the last step
+    legal: tuple[tuple[np.ndarray, ...] | None, ...]  # a seat: one [B, A_f] bool a factor, None where all is legal
+    acting: np.ndarray  # [B, N] bool
+    alive: np.ndarray  # [B, N] bool
+    rewards: np.ndarray  # [B, N] float32
+    terminated: np.ndarray  # [B, N] bool; stays until the episode is over for everyone
+    truncated: np.ndarray  # [B, N] bool; likewise
+    done: np.ndarray  # [B] bool
+
+    @classmethod
+    def of(cls, source: "Source", lanes: int, zeros: Zeros = np.zeros) -> "Board":
+        """For so many lanes; `zeros(shape, dtype)` makes the arrays, for example in shared memory."""
+        seats = (lanes, len(source.agents))
+        shapes = [(lanes, *space.shape) for space in source.observation_spaces]
+        legal = tuple(
+            tuple(zeros((lanes, n), np.bool_) for n in factors(space)) if masked else None
+            for space, masked in zip(source.action_spaces, source.masked, strict=True)
+        )
+        return cls(
+            tuple(zeros(shape, np.float32) for shape in shapes),
+            tuple(zeros(shape, np.float32) for shape in shapes),
+            legal,
+            zeros(seats, np.bool_),
+            zeros(seats, np.bool_),
+            zeros(seats, np.float32),
+            zeros(seats, np.bool_),
+            zeros(seats, np.bool_),
+            zeros((lanes,), np.bool_),
+        )
+
+    def rows(self, lanes: slice) -> "Board":
+        """Views of some lanes."""
+        return self._view(lanes)
+
+    def row(self, lane: int) -> "Board":
+        """Views of one lane, without the axis of lanes; `done` is [1]."""
+        return self._view(lane)._replace(done=self.done[lane : lane + 1])
+
+    def _view(self, lanes: int | slice) -> "Board":
+        legal = tuple(None if masks is None else tuple(mask[lanes] for mask in masks) for masks in self.legal)
+        observations, finals = (tuple(part[lanes] for part in parts) for parts in (self.observations, self.finals))
+        rest = (self.acting, self.alive, self.rewards, self.terminated, self.truncated, self.done)
+        return Board(observations, finals, legal, *(part[lanes] for part in rest))
+
+
+class Episode(Protocol):
+    """One environment, that plays one episode after the other in one lane.
+
+    What it sees and pays it writes into `row`, its lane of the board: observations, legal, acting and alive at all
+    times; rewards, terminated, truncated and done of a step. Seats that are dead, or not there yet, are neither alive
+    nor acting, earn 0, and may see anything: the lanes show zeros.
+    """
+
+    def begin(self, seed: int, row: Board) -> None:
+        """Start an episode, which is a function of the seed (31 bits); leaves the outcome of the last step alone."""
+
+    def play(self, actions: Sequence[int | np.ndarray], row: Board) -> None:
+        """One step; an action a seat, of which those of seats that do not act are ignored."""
+
+    def close(self) -> None:
+        """Let go of what the environment holds."""
+
+
+class Source(Protocol):
+    """Where episodes come from. A value: equal to its pickled copy."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of the N seats."""
+
+    @property
+    def observation_spaces(self) -> tuple[Box, ...]:
+        """One a seat, float32: features (D_seat,), or a picture."""
+
+    @property
+    def action_spaces(self) -> tuple[Discrete | MultiDiscrete | Box, ...]:
+        """One a seat; Discrete from 0."""
+
+    @property
+    def masked(self) -> tuple[bool, ...]:
+        """Whether a seat's actions may be illegal."""
+
+    def episode(self) -> Episode:
+        """An environment of its own for one lane."""
+
+
+class Host(Protocol):
+    """Has the episodes of a board's lanes, and steps them."""
+
+    def reset(self, seed: int, names: Sequence[str]) -> None:
+        """Start every lane afresh; lane i's episodes are those of names[i], in order."""
+
+    def step(self, actions: Sequence[np.ndarray]) -> None:
+        """One step of every lane; those whose episode ends start the next one at once."""
+
+    def close(self) -> None:
+        """Close every environment; may be called again."""
+
+
+class Here:
+    """Episodes in this process. Implements `Host`."""
+
+    def __init__(self, source: Source, board: Board):
+        self.rows = [board.row(lane) for lane in range(len(board.done))]
+        self.episodes: list[Episode] = []
+        try:
+            for _ in self.rows:
+                self.episodes.append(source.episode())
+        except BaseException:
+            self.close()
+            raise
+
+    def reset(self, seed: int, names: Sequence[str]) -> None:
+        self.seed, self.names, self.begun = seed, list(names), [0] * len(self.rows)
+        for lane, row in enumerate(self.rows):
+            _clear(row)
+            self._begin(lane)
+
+    def step(self, actions: Sequence[np.ndarray]) -> None:
+        for lane, chosen in enumerate(zip(*(_items(action) for action in actions), strict=True)):
+            row = self.rows[lane]
+            if row.done[0]:
+                _clear(row)
+            row.rewards[:] = 0
+            before = row.terminated | row.truncated
+            self.episodes[lane].play(chosen, row)
+            ended = (row.terminated | row.truncated) & ~before
+            for seat in np.flatnonzero(ended | row.done):
+                row.finals[seat][...] = row.observations[seat] if ended[seat] else 0
+            if row.done[0]:
+                row.terminated |= ~row.truncated  # seats that never came to life are over too
+                self._begin(lane)
+            else:
+                _blank(row)
+
+    def _begin(self, lane: int) -> None:
+        row = self.rows[lane]
+        seed = unit_seed(self.seed, f"{self.names[lane]}/{self.begun[lane]}") & (2**31 - 1)
+        self.begun[lane] += 1
+        self.episodes[lane].begin(seed, row)
+        _blank(row)
+
+    def close(self) -> None:
+        while self.episodes:
+            self.episodes.pop().close()
+
+
+def _clear(row: Board) -> None:
+    """Forget the outcome of the last step."""
+    for part in (row.rewards, row.terminated, row.truncated, row.done):
+        part[:] = 0
+
+
+def _blank(row: Board) -> None:
+    """Seats that are not alive see zeros, and those that do not act have no legal choice."""
+    for seat in np.flatnonzero(~row.alive):
+        row.observations[seat][...] = 0
+    for seat in np.flatnonzero(~row.acting):
+        for mask in row.legal[seat] or ():
+            mask[:] = False
+
+
+def _items(actions: np.ndarray) -> list:
+    """An entry a lane: integers for [B], arrays for [B, ...]."""
+    return actions.tolist() if actions.ndim == 1 else list(actions)
+
+
+class SteppedLanes:
+    """`num_lanes` episodes of a source's environments, on NumPy. Implements `games.game.Lanes`.
+
+    An environment owns its state, so `state_dict` is refused: units of work are done again, not resumed. Episodes are
+    functions of (seed, unit, lane, how many came before), as far as the environments are of their seeds. `close` lets
+    go of the environments; so does the garbage collector.
+
+    Raises ValueError for no lanes; whatever an environment raises.
+    """
+
+    def __init__(self, source: Source, num_lanes: int, host: Callable[[Source, Board], Host] = Here):
+        if num_lanes < 1:
+            raise ValueError(f"lanes need at least one episode to play, got num_lanes={num_lanes}")
+        self.num_lanes, self.agents = num_lanes, source.agents
+        self.observation_spaces, self.action_spaces = source.observation_spaces, source.action_spaces
+        self._board = Board.of(source, num_lanes)
+        self._host = host(source, self._board)
+        self._noise: Noise | None = None
+
+    def reset(self, seed: int, *units: str) -> None:
+        """Start every lane afresh; `units` share the lanes in equal blocks (default: one unit named "lanes").
+
+        Raises ValueError where the blocks would not be equal.
+        """
+        units = units or ("lanes",)
+        if self.num_lanes % len(units):
+            raise ValueError(f"{self.num_lanes} lanes cannot hold {len(units)} units in equal blocks")
+        self._block = self.num_lanes // len(units)
+        self._noise, self._steps = Noise(seed, units), 0
+        self._host.reset(seed, [f"{unit}/{lane}" for unit in units for lane in range(self._block)])
+        self._ended = np.zeros_like(self._board.alive)
+
+    def noise(self, purpose: int, columns: int) -> np.ndarray:
+        if self._noise is None:
+            raise ResetNeeded("call reset(seed) before anything else is asked of lanes")
+        return self._noise.draw(purpose, self._steps, self._block, columns)
+
+    def step(self, actions: tuple[Array, ...]) -> Outcome:
+        """As `Lanes.step`. Raises ValueError for actions that are not one array a seat; what environments raise."""
+        board = self._started()
+        shapes = [(self.num_lanes, *(space.shape or ())) for space in self.action_spaces]
+        if [action.shape for action in actions] != shapes:
+            raise ValueError(f"actions must be {shapes}, got {[action.shape for action in actions]}")
+        over = (board.terminated | board.truncated) & ~board.done[:, None]
+        self._host.step(actions)
+        self._steps += 1
+        self._ended = ((board.terminated | board.truncated) & ~over) | board.done[:, None]
+        parts = (board.rewards, board.terminated, board.truncated, board.done)
+        return Outcome(*(part.copy() for part in parts))
+
+    def observe(self, seat: int) -> np.ndarray:
+        return self._started().observations[seat].copy()
+
+    def legal(self, seat: int) -> Legal:
+        masks = self._started().legal[seat]
+        return None if masks is None else tuple(mask.copy() for mask in masks)
+
+    @property
+    def acting(self) -> np.ndarray:
+        return self._started().acting.copy()
+
+    @property
+    def alive(self) -> np.ndarray:
+        return self._started().alive.copy()
+
+    def final_observations(self, seat: int) -> np.ndarray:
+        seen = self.observe(seat)
+        seen[self._ended[:, seat]] = self._board.finals[seat][self._ended[:, seat]]
+        return seen
+
+    def state_dict(self) -> dict:
+        raise NotImplementedError("these environments own their state: do the unit of work again from its start")
+
+    def load_state_dict(self, state: dict) -> None:
+        raise NotImplementedError("these environments own their state: do the unit of work again from its start")
+
+    def close(self) -> None:
+        """Let go of the environments."""
+        self._host.close()
+
+    def _started(self) -> Board:
+        if self._noise is None:
+            raise ResetNeeded("call reset(seed) before anything else is asked of lanes")
+        return self._board
