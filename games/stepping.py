@@ -147,7 +147,7 @@ class Here:
             for seat in np.flatnonzero(ended | row.done):
                 row.finals[seat][...] = row.observations[seat] if ended[seat] else 0
             if row.done[0]:
-                row.terminated |= ~row.truncated  # seats that never came to life are over too
+                row.terminated[:] |= ~row.truncated  # seats that never came to life are over too
                 self._begin(lane)
             else:
                 _blank(row)
