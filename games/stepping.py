@@ -12,6 +12,8 @@ from games.noise import Noise, unit_seed
 
 Zeros = Callable[[tuple[int, ...], type], np.ndarray]
 
+CLOSED = "these lanes are closed: make new ones"
+
 
 class Board(NamedTuple):
     """What all lanes show, in arrays that are written in place; or a single lane's rows of them, without axis B."""
@@ -103,8 +105,18 @@ class Source(Protocol):
         """An environment of its own for one lane."""
 
 
+def blank_actions(source: Source, lanes: int, zeros: Zeros = np.zeros) -> tuple[np.ndarray, ...]:
+    """An array a seat, as `Host.step` takes them: [B] or [B, factors] int64, or [B, D] float32."""
+    return tuple(
+        zeros((lanes, *(space.shape or ())), np.float32 if isinstance(space, Box) else np.int64)
+        for space in source.action_spaces
+    )
+
+
 class Host(Protocol):
     """Has the episodes of a board's lanes, and steps them."""
+
+    board: Board
 
     def reset(self, seed: int, names: Sequence[str]) -> None:
         """Start every lane afresh; lane i's episodes are those of names[i], in order."""
@@ -113,14 +125,15 @@ class Host(Protocol):
         """One step of every lane; those whose episode ends start the next one at once."""
 
     def close(self) -> None:
-        """Close every environment; may be called again."""
+        """Close every environment; may be called again. `reset` and `step` raise ValueError from then on."""
 
 
 class Here:
-    """Episodes in this process. Implements `Host`."""
+    """Episodes in this process, shown on `board`, or on one of their own. Implements `Host`."""
 
-    def __init__(self, source: Source, board: Board):
-        self.rows = [board.row(lane) for lane in range(len(board.done))]
+    def __init__(self, source: Source, num_lanes: int, board: Board | None = None):
+        self.board = Board.of(source, num_lanes) if board is None else board
+        self.rows = [self.board.row(lane) for lane in range(num_lanes)]
         self.episodes: list[Episode] = []
         try:
             for _ in self.rows:
@@ -130,12 +143,16 @@ class Here:
             raise
 
     def reset(self, seed: int, names: Sequence[str]) -> None:
+        if not self.episodes:
+            raise ValueError(CLOSED)
         self.seed, self.names, self.begun = seed, list(names), [0] * len(self.rows)
         for lane, row in enumerate(self.rows):
             _clear(row)
             self._begin(lane)
 
     def step(self, actions: Sequence[np.ndarray]) -> None:
+        if not self.episodes:
+            raise ValueError(CLOSED)
         for lane, chosen in enumerate(zip(*(_items(action) for action in actions), strict=True)):
             row = self.rows[lane]
             if row.done[0]:
@@ -180,8 +197,8 @@ def _blank(row: Board) -> None:
 
 
 def _items(actions: np.ndarray) -> list:
-    """An entry a lane: integers for [B], arrays for [B, ...]."""
-    return actions.tolist() if actions.ndim == 1 else list(actions)
+    """An entry a lane: integers for [B], arrays for [B, ...], which environments may keep or write to."""
+    return actions.tolist() if actions.ndim == 1 else list(actions.copy())
 
 
 class SteppedLanes:
@@ -194,13 +211,14 @@ class SteppedLanes:
     Raises ValueError for no lanes; whatever an environment raises.
     """
 
-    def __init__(self, source: Source, num_lanes: int, host: Callable[[Source, Board], Host] = Here):
+    def __init__(self, source: Source, num_lanes: int, host: Callable[[Source, int], Host] = Here):
         if num_lanes < 1:
             raise ValueError(f"lanes need at least one episode to play, got num_lanes={num_lanes}")
         self.num_lanes, self.agents = num_lanes, source.agents
         self.observation_spaces, self.action_spaces = source.observation_spaces, source.action_spaces
-        self._board = Board.of(source, num_lanes)
-        self._host = host(source, self._board)
+        self._host = host(source, num_lanes)
+        self._board = self._host.board
+        self._wanted = blank_actions(source, num_lanes)
         self._noise: Noise | None = None
 
     def reset(self, seed: int, *units: str) -> None:
@@ -224,15 +242,22 @@ class SteppedLanes:
     def step(self, actions: tuple[Array, ...]) -> Outcome:
         """As `Lanes.step`. Raises ValueError for actions that are not one array a seat; what environments raise."""
         board = self._started()
-        shapes = [(self.num_lanes, *(space.shape or ())) for space in self.action_spaces]
-        if [action.shape for action in actions] != shapes:
-            raise ValueError(f"actions must be {shapes}, got {[action.shape for action in actions]}")
         over = (board.terminated | board.truncated) & ~board.done[:, None]
-        self._host.step(actions)
+        self._host.step(self._checked(actions))
         self._steps += 1
         self._ended = ((board.terminated | board.truncated) & ~over) | board.done[:, None]
         parts = (board.rewards, board.terminated, board.truncated, board.done)
         return Outcome(*(part.copy() for part in parts))
+
+    def _checked(self, actions: tuple[Array, ...]) -> list[np.ndarray]:
+        """The actions as a host takes them: environments see the same wherever they are."""
+        shapes = [wanted.shape for wanted in self._wanted]
+        if [action.shape for action in actions] != shapes:
+            raise ValueError(f"actions must be {shapes}, got {[action.shape for action in actions]}")
+        for agent, action, wanted in zip(self.agents, actions, self._wanted, strict=True):
+            if not np.can_cast(action.dtype, wanted.dtype, "same_kind"):
+                raise ValueError(f"actions of {agent} must be {wanted.dtype}, got {action.dtype}")
+        return [action.astype(wanted.dtype, copy=False) for action, wanted in zip(actions, self._wanted, strict=True)]
 
     def observe(self, seat: int) -> np.ndarray:
         return self._started().observations[seat].copy()
