@@ -12,6 +12,8 @@ from games.game import Game
 from games.normal_form import NormalForm, battle_of_the_sexes, blotto, matching_pennies, rock_paper_scissors
 from games.openspiel import PREFIX
 from games.openspiel import openspiel as openspiel_game  # `games.openspiel` stays the module
+from games.openspiel_stepped import PREFIX as STEPPED_PREFIX
+from games.openspiel_stepped import Stepped
 from games.spelling import unknown
 
 GAMES: dict[str, Callable[..., Game]] = {
@@ -26,22 +28,27 @@ GAMES: dict[str, Callable[..., Game]] = {
 """Every game by name; a factory's parameters are the game's."""
 
 
-def make(name: str, **params: Any) -> Game:
-    """The game called `name`; "openspiel:leduc_poker(players=3)" is that game of OpenSpiel.
+def make(name: str, **params: Any) -> Any:
+    """The `Game` called `name`; "openspiel:leduc_poker(players=3)" is that game of OpenSpiel, compiled.
+
+    "openspiel_stepped:chess" is a game of OpenSpiel that is too large for that: it is played in lanes all the same
+    (`games.lanes.lanes_of`), on NumPy and slower: a `Playable`.
 
     Raises ValueError for unknown names and parameters.
     """
-    if name.startswith(PREFIX):
-        if "game" in params or name == PREFIX:
-            raise ValueError(f"name one game of OpenSpiel, as in 'openspiel:leduc_poker'; got {name!r} and {params}")
-        name, params = "openspiel", params | {"game": name.removeprefix(PREFIX)}
-    if name not in GAMES:
+    if name.startswith((PREFIX, STEPPED_PREFIX)):
+        name, _, game = name.partition(":")
+        if "game" in params or not game:
+            raise ValueError(f"name one game of OpenSpiel, as in '{name}:leduc_poker'; got {game!r} and {params}")
+        params |= {"game": game}
+    if name not in GAMES and name != "openspiel_stepped":
         raise unknown("game", name, GAMES)
-    known = signature(GAMES[name]).parameters
+    factory: Callable[..., Any] = GAMES.get(name, Stepped)
+    known = signature(factory).parameters
     for parameter in params:
         if parameter not in known:
             raise unknown(f"parameter of {name}", parameter, known)
-    return GAMES[name](**params)
+    return factory(**params)
 
 
 def parallel_env(
