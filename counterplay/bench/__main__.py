@@ -22,7 +22,7 @@ from counterplay.doctor import installed
 from experiments.stop import guarded
 from games.spelling import unknown
 
-PARTS = ("games", "openspiel", "metasolvers", "exact", "ppo", "workers", "runs")
+PARTS = ("games", "openspiel", "stepped", "metasolvers", "exact", "ppo", "workers", "runs")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Bench:
     """Print speeds beside those of named peers, measured in this run; CPU time but for workers and runs."""
 
     only: tuple[str, ...] = PARTS
-    """Parts to run: games, openspiel, metasolvers, exact, ppo, workers, runs."""
+    """Parts to run: games, openspiel, stepped, metasolvers, exact, ppo, workers, runs."""
     json: Path | None = None
     """Also write the table, with the machine and its load, to this file."""
 
@@ -47,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise ValueError("the benchmark measures beside OpenSpiel, which is not here: pip install open_spiel")
     if "openspiel" in config.only and find_spec("pgx") is None:
         raise ValueError("openspiel is measured beside PGX, which is not here: pip install 'counterplay[bench]'")
+    if "stepped" in config.only and find_spec("shimmy") is None:
+        raise ValueError("stepped is measured beside Shimmy, which is not here: pip install 'counterplay[bench]'")
     load = os.getloadavg()
     rows = []
     for part in config.only:
@@ -77,7 +79,7 @@ def _machine() -> Iterator[tuple[str, object]]:
     yield "cpus", os.cpu_count()
     yield "machine", platform.machine()
     yield "python", platform.python_version()
-    for package in ("numpy", "torch", "open_spiel", "pgx", "jax"):
+    for package in ("numpy", "torch", "open_spiel", "shimmy", "pgx", "jax"):
         yield package, installed(package)
 
 
