@@ -13,6 +13,7 @@ from pettingzoo import AECEnv, ParallelEnv
 from games.external.episodes import AECEpisode, Facts, ParallelEpisode, facts_of
 from games.external.loading import Entry, load
 from games.external.spaces import IMAGES, Moves, Sight, moves, sight
+from games.processes import hosting
 from games.spelling import unknown
 from games.stepping import SteppedLanes
 
@@ -34,6 +35,7 @@ class External:
     masks: bool | None = None
     strict: bool = False
     workers: int = field(default=0, compare=False)  # plays the same
+    timeout: float | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for name, value, known in (("api", self.api, APIS), ("images", self.images, IMAGES)):
@@ -45,6 +47,8 @@ class External:
                 raise ValueError(f"{name} must be None or a whole number, at least {least}, got {value!r}")
         if not isinstance(self.workers, int) or self.workers < 0:
             raise ValueError(f"workers must be a whole number, 0 for this process alone, got {self.workers!r}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout must be None or seconds, more than 0, got {self.timeout!r}")
         if not isinstance(self.source, str | AECEnv | ParallelEnv) and not callable(self.source):
             raise ValueError(
                 "an environment is given by name, by a factory, or as a PettingZoo AECEnv or ParallelEnv; got "
@@ -156,7 +160,8 @@ class External:
         return episode
 
     def lanes(self, num_lanes: int) -> SteppedLanes:
-        return SteppedLanes(self, num_lanes)
+        """Raises, with workers, ValueError for a source that cannot be sent to them; see `games.processes`."""
+        return SteppedLanes(self, num_lanes, hosting(self.workers, self.timeout))
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields, and what was learned from an environment, but none of the functions made from it."""
@@ -179,6 +184,7 @@ def external(
     max_steps: int | None = None,
     masks: bool | None = None,
     strict: bool = False,
+    timeout: float | None = None,
     **params: Any,
 ) -> External:
     """Any PettingZoo environment, played in lanes by whatever plays games of ours.
@@ -193,7 +199,7 @@ def external(
     `images`) and `games.external.spaces.moves` (for `bins`). `max_steps` truncates episodes after that many steps of
     the lanes. `masks` says whether infos may have an action mask; by default they may where the first reset shows one.
     `strict` refuses observations outside their space, which many environments give. With `workers`, that many processes
-    step the lanes.
+    step the lanes, each all of its own within `timeout` seconds, if that is given.
 
     Raises ValueError for names that are unknown, with near matches, packages that are not installed, parameters that
     the environment does not take, and spaces that cannot be played; BrokenContract for an environment that breaks the
@@ -202,6 +208,6 @@ def external(
     >>> external("classic/rps_v2", num_actions=3, max_cycles=2).action_spaces
     (Discrete(3), Discrete(3))
     """
-    made = External(source, params, api, images, bins, max_steps, masks, strict, workers)
+    made = External(source, params, api, images, bins, max_steps, masks, strict, workers, timeout)
     _ = made.observation_spaces, made.action_spaces  # what cannot be played should fail before anything is played
     return made
