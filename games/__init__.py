@@ -8,7 +8,8 @@ from pettingzoo import AECEnv, ParallelEnv, register
 
 from games.bucket_brigade import BucketBrigade
 from games.envs import AECFace, ParallelFace
-from games.game import Game
+from games.game import Game, Playable
+from games.naming import parsed
 from games.normal_form import NormalForm, battle_of_the_sexes, blotto, matching_pennies, rock_paper_scissors
 from games.openspiel import PREFIX
 from games.openspiel import openspiel as openspiel_game  # `games.openspiel` stays the module
@@ -28,11 +29,13 @@ GAMES: dict[str, Callable[..., Game]] = {
 """Every game by name; a factory's parameters are the game's."""
 
 
-def make(name: str, **params: Any) -> Any:
-    """The `Game` called `name`; "openspiel:leduc_poker(players=3)" is that game of OpenSpiel, compiled.
+def make(name: str, **params: Any) -> Game | Playable:
+    """The game called `name`, whose parameters may also be written in brackets: "bucket_brigade(scenario=rest_trap)".
 
-    "openspiel_stepped:chess" is a game of OpenSpiel that is too large for that: it is played in lanes all the same
-    (`games.lanes.lanes_of`), on NumPy and slower: a `Playable`.
+    "openspiel:leduc_poker(players=3)" is that game of OpenSpiel, compiled; "openspiel_stepped:chess" one that is too
+    large for that, played in lanes state by state (`games.openspiel_stepped`). Other people's PettingZoo environments
+    are played in lanes, too (`games.external.external`): "mpe2.simple_tag_v3", "classic/connect_four_v3" or just
+    "connect_four", where no game of ours has the name; the prefix "pettingzoo:" says that it must be one.
 
     Raises ValueError for unknown names and parameters.
     """
@@ -40,15 +43,38 @@ def make(name: str, **params: Any) -> Any:
         name, _, game = name.partition(":")
         if "game" in params or not game:
             raise ValueError(f"name one game of OpenSpiel, as in '{name}:leduc_poker'; got {game!r} and {params}")
-        params |= {"game": game}
+        params = params | {"game": game}
+    name, written = parsed(name)
+    twice = sorted(written.keys() & params.keys())
+    if twice:
+        raise ValueError(f"parameters of {name} must be given once, got {', '.join(twice)} twice")
+    params = written | params
     if name not in GAMES and name != "openspiel_stepped":
-        raise unknown("game", name, GAMES)
-    factory: Callable[..., Any] = GAMES.get(name, Stepped)
+        from games.external import external  # which nobody else has to wait for
+        from games.external.loading import is_name, short_ids
+
+        if is_name(name):
+            return external(name, **params)
+        raise unknown("game", name, GAMES, short_ids())
+    factory: Callable[..., Game | Playable] = GAMES.get(name, Stepped)
     known = signature(factory).parameters
     for parameter in params:
         if parameter not in known:
             raise unknown(f"parameter of {name}", parameter, known)
     return factory(**params)
+
+
+def make_game(name: str, **params: Any) -> Game:
+    """A game of pure functions. Raises ValueError for somebody's environment; else as `make`."""
+    game = make(name, **params)
+    if not isinstance(game, Game):
+        raise ValueError(f"{name} is no game of pure functions, but an environment: make({name!r}) has it in lanes")
+    return game
+
+
+def _faced(name: str, **params: Any) -> Any:
+    """A game that the faces show. Raises ValueError for an environment of PettingZoo's already."""
+    return make(name, **params) if name.startswith(STEPPED_PREFIX) else make_game(name, **params)
 
 
 def parallel_env(
@@ -59,12 +85,12 @@ def parallel_env(
     Legal actions are `info["action_mask"]`, which the action space's `sample` takes. Where turns alternate, those whose
     turn it is not must wait, by choice 0, which alone their masks allow and which then does nothing.
     """
-    return ParallelFace(make(name, **params), f"{name}_v0", render_mode, max_cycles)
+    return ParallelFace(_faced(name, **params), f"{name}_v0", render_mode, max_cycles)
 
 
 def env(name: str, render_mode: str | None = None, max_cycles: int | None = None, **params: Any) -> AECEnv:
     """The game as a PettingZoo AEC environment; raises as `make`. Legal actions are `info["action_mask"]`."""
-    return AECFace(make(name, **params), f"{name}_v0", render_mode, max_cycles)
+    return AECFace(_faced(name, **params), f"{name}_v0", render_mode, max_cycles)
 
 
 def env_id(name: str) -> str:
