@@ -45,7 +45,7 @@ def register(
 
     Seats that act at once do so in simultaneous nodes; with `turn_based`, one after the other, without seeing what
     those before have chosen, as CFR and its like want it. With `paid_at_end`, as MCTS wants it, all rewards are paid
-    when the episode is over.
+    when the episode is over (where chance is drawn MCTS needs `solve=False`, too: it takes one outcome for all).
 
     Finite trees (`games.tree`) have the probabilities of their chance. The chance of other games is drawn, from the
     parameter `rng_seed` of the game that is loaded: OpenSpiel calls that sampled, and cannot enumerate it, nor copy

@@ -27,11 +27,11 @@ def rows() -> Iterator[Row]:
 
 
 def _lanes(game: str) -> Callable[[], None]:
-    import games
     from games.noise import Purpose
+    from games.openspiel_stepped import Stepped
     from games.policies import draw_legal
 
-    lanes = games.make(f"openspiel_stepped:{game}").lanes(LANES)
+    lanes = Stepped(game).lanes(LANES)
     lanes.reset(0)
     seats = range(len(lanes.agents))
 
