@@ -338,24 +338,30 @@ class SteppedLanes:
 
         Raises NotImplementedError where environments do not offer that, or live in other processes.
         """
-        return self._here().keeping()[lane].state()
+        host = self._keeping()
+        self._started()
+        return host.keeping()[lane].state()
 
     def state_dict(self) -> dict:
         """As `Lanes.state_dict`. Raises NotImplementedError as `state`."""
-        host, (seed, units) = self._here(), self._key
+        host = self._keeping()
+        self._started()
+        seed, units = self._key
         saved = [episode.saved() for episode in host.keeping()]
         return {"seed": seed, "units": list(units), "steps": self._steps, "begun": list(host.begun), "saved": saved}
 
     def load_state_dict(self, state: dict) -> None:
         """As `Lanes.load_state_dict`. Raises NotImplementedError as `state`."""
+        host = self._keeping()
         self.reset(state["seed"], *state["units"])
         self._steps = state["steps"]
-        self._here().load_state_dict(state)
+        host.load_state_dict(state)
 
-    def _here(self) -> Here:
-        self._started()
+    def _keeping(self) -> Here:
+        """The host, if it can keep the states of its episodes."""
         if not isinstance(self._host, Here):
             raise NotImplementedError(OWNED)
+        self._host.keeping()
         return self._host
 
     def close(self) -> None:
