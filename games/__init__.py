@@ -32,7 +32,8 @@ def make(name: str, **params: Any) -> Game | Playable:
 
     "openspiel:leduc_poker(players=3)" is that game of OpenSpiel. Other people's PettingZoo environments are played in
     lanes (`games.external.external`): "mpe2.simple_tag_v3", "classic/connect_four_v3" or just "connect_four", where no
-    game of ours has the name; the prefix "pettingzoo:" says that it must be one.
+    game of ours has the name; the prefix "pettingzoo:" says that it must be one. So are Gymnasium's, by an agent alone
+    (`games.external.gymnasium.single_agent`): "gymnasium:CartPole-v1".
 
     Raises ValueError for unknown names and parameters.
     """
@@ -45,6 +46,10 @@ def make(name: str, **params: Any) -> Game | Playable:
     if twice:
         raise ValueError(f"parameters of {name} must be given once, got {', '.join(twice)} twice")
     params = written | params
+    if name.startswith("gymnasium:"):
+        from games.external.gymnasium import single_agent
+
+        return single_agent(name, **params)
     if name not in GAMES:
         from games.external import external  # which nobody else has to wait for
         from games.external.loading import is_name, short_ids
