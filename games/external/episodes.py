@@ -81,9 +81,16 @@ class _Episodes:
     """What episodes of both kinds share: seats, spaces, and where a fault happened."""
 
     def __init__(
-        self, env: Any, facts: Facts, sights: tuple[Sight, ...], moves: tuple[Moves, ...], max_steps: int | None = None
+        self,
+        env: Any,
+        facts: Facts,
+        sights: tuple[Sight, ...],
+        moves: tuple[Moves, ...],
+        max_steps: int | None,
+        release: Callable[[], Any],
     ):
-        self.env, self.facts, self.sights, self.moves, self.max_steps = env, facts, sights, moves, max_steps
+        self.env, self.facts, self.sights, self.moves = env, facts, sights, moves
+        self.max_steps, self.close = max_steps, release
         self.seats = {agent: seat for seat, agent in enumerate(facts.ids)}
         self.seed = self.steps = 0
         self.live: list[int] = []  # seats of env.agents, in their order
@@ -107,9 +114,6 @@ class _Episodes:
         row.done[0] = not self.live
         if not self.live:
             row.alive[:] = row.acting[:] = False
-
-    def close(self) -> None:
-        self.env.close()
 
     def _begin(self, row: Board) -> None:
         raise NotImplementedError

@@ -5,6 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from pettingzoo import AECEnv, ParallelEnv
@@ -59,13 +60,13 @@ class External:
     def make(self, **more: Any) -> Env:
         """A fresh environment, not reset; `more` parameters, such as render_mode, go to it too.
 
-        An environment that was given as an object is copied where it can be; else it serves one lane at a time.
-        Raises ValueError for parameters it does not take, or what is no PettingZoo environment.
+        Where an environment was given it is a copy, or that itself, if it cannot be copied. Raises ValueError for
+        parameters it does not take, and for what is no PettingZoo environment.
         """
         if isinstance(self.source, AECEnv | ParallelEnv):
             if more:
                 raise ValueError(f"an environment that is made takes no parameters, got {', '.join(more)}")
-            return deepcopy(self.source)
+            return deepcopy(self.source) if self._copied else self.source
         env = self._entry({**self.params, **more})
         kinds = {"auto": (ParallelEnv, AECEnv), "parallel": (ParallelEnv,), "aec": (AECEnv,)}[self.api]
         if not isinstance(env, kinds):
@@ -80,13 +81,28 @@ class External:
         return load(self.source, self.api) if isinstance(self.source, str) else Entry(self.source)  # type: ignore
 
     @cached_property
+    def _copied(self) -> bool:
+        """Whether the environment that was given can be copied."""
+        try:
+            deepcopy(self.source)
+        except Exception:  # whatever its parts raise
+            return False
+        return True
+
+    @cached_property
+    def _taken(self) -> WeakSet:
+        """Episodes of an environment that cannot be copied: one at a time."""
+        return WeakSet()
+
+    @cached_property
     def facts(self) -> Facts:
         """Learned from an environment that is made, reset once and closed."""
         env = self.make()
         try:
             return facts_of(env, self.masks)
         finally:
-            env.close()
+            if env is not self.source:
+                env.close()
 
     @cached_property
     def sights(self) -> tuple[Sight, ...]:
@@ -130,12 +146,18 @@ class External:
     def episode(self) -> "ParallelEpisode | AECEpisode":
         """A fresh environment that plays in one lane. Implements `games.stepping.Source`."""
         env = self.make()
+        kind = ParallelEpisode if isinstance(env, ParallelEnv) else AECEpisode
+        if env is self.source and self._taken:
+            raise ValueError(f"{env} cannot be copied and is in use by a lane: give a factory, which makes one a lane")
+        release = self._taken.clear if env is self.source else env.close  # what was given is its owner's to close
         try:
-            kind = ParallelEpisode if isinstance(env, ParallelEnv) else AECEpisode
-            return kind(env, self.facts, self.sights, self.moves, self.max_steps)
+            episode = kind(env, self.facts, self.sights, self.moves, self.max_steps, release)
         except BaseException:
-            env.close()
+            release()
             raise
+        if env is self.source:
+            self._taken.add(episode)
+        return episode
 
     def lanes(self, num_lanes: int) -> SteppedLanes:
         """Raises, with workers, ValueError for a source that cannot be sent to them; see `games.processes`."""
