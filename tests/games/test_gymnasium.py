@@ -156,6 +156,12 @@ def test_workers_play_the_same():
     assert all(np.array_equal(one, other) for one, other in zip(shown(0), shown(2), strict=True))
 
 
+def test_a_factory_that_cannot_be_sent_is_told_when_it_must_be():
+    game = single_agent(lambda: Drift(), workers=2)
+    with pytest.raises(ValueError, match=r"cannot be sent to worker processes.*or workers=0"):
+        game.lanes(2)
+
+
 def played(name: str, lanes: int, steps: int, **params) -> tuple[list, list]:
     """What a vector environment's lanes show, and what it shows itself, of random play."""
     game = vector_env(name, **params)
