@@ -116,7 +116,7 @@ class Channel:
         codes[:, 0] = self.erasure + (1 - self.erasure) * (said[:, 0] if self.silence else 0)
         return codes
 
-    @property
+    @cached_property
     def exact(self) -> bool:
         """Whether chance has no part in what is heard."""
         return bool(np.isin(self.matrix, (0, 1)).all())
@@ -180,6 +180,11 @@ class Channel:
     def hearings(self) -> np.ndarray:
         """[(sounds + 1)^length, length] all that a message may be heard as. Raises ValueError for too many."""
         return _spellings(self.sounds + 1, self.length)
+
+    @property
+    def message_costs(self) -> np.ndarray:
+        """[messages] float64 what each costs. Raises ValueError for too many."""
+        return (self.messages >= self.silence).sum(axis=1) * self.cost
 
     @cached_property
     def message_matrix(self) -> np.ndarray:

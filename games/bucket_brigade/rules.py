@@ -260,7 +260,7 @@ class BucketBrigade:
 
     @property
     def channels(self) -> tuple[Placement, ...]:
-        """As `games.game.Talking`: everyone's bit, heard by all, 0 as nothing; announced bits are those of first phases."""
+        """As `games.game.Talking`: everyone's bit, heard by all, 0 as nothing; in first phases it is announced."""
         everyone, bits = range(self.N), self._layout.bits(self.N, self.H)
         channel = Channel(broadcast(everyone, everyone), vocabulary=2, silence=True)
         factors = dict.fromkeys(everyone, (SIGNAL,))

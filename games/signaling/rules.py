@@ -174,9 +174,7 @@ class Signaling:
 
     @property
     def agents(self) -> tuple[str, ...]:
-        if self.listeners == 1:
-            return "speaker", "listener"
-        return "speaker", *(f"listener_{number}" for number in range(self.listeners))
+        return "speaker_0", *(f"listener_{number}" for number in range(self.listeners))
 
     @property
     def observation_spaces(self) -> tuple[Box, ...]:
@@ -187,7 +185,7 @@ class Signaling:
 
     @property
     def action_spaces(self) -> tuple[Discrete | MultiDiscrete, ...]:
-        message = Discrete(self.messages) if self.length == 1 else MultiDiscrete(self.medium.factors)
+        message = Discrete(self.messages) if self.length == 1 else MultiDiscrete(list(self.medium.factors))
         return message, *(Discrete(self.guesses) for _ in range(self.listeners))
 
     @property
@@ -263,7 +261,7 @@ class Signaling:
             step=state.step + 1,
             line=medium.send(params.codes, state.line, sent, noise[:, : medium.noise_size]),
             said=_pushed(state.said, sent[:, 0] + 1),
-            rewards=xp.concat([-medium.costs(sent), xp.zeros_like(state.rewards[:, 1:])], axis=1),
+            rewards=xp.concat([0 - medium.costs(sent), xp.zeros_like(state.rewards[:, 1:])], axis=1),
         )
 
     def _guessed(self, params: Params, state: State, actions: tuple[Array, ...], noise: Array) -> State:

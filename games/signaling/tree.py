@@ -41,7 +41,7 @@ class _Tree:
     def __init__(self, game: Signaling):
         self.game, self.builder, self.medium = game, Builder(1 + game.listeners), game.medium
         self.matrix = self.medium.message_matrix
-        self.costs = self.medium.costs(self.medium.messages[:, None])[:, 0].astype(np.float64)
+        self.costs = self.medium.message_costs
         self._nature(0, Past(), None)
 
     def _node(self, player: int, depth: int, children: int, chance: float, paid: np.ndarray | None = None) -> int:
