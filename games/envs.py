@@ -114,12 +114,19 @@ class Episode:
         return {"action_mask": masks[0] if isinstance(space, Discrete) else masks}
 
     def check(self, agent: str, action: Any) -> None:
-        """Raises ValueError for an action outside the agent's space, or masked out; who does not act waits by 0."""
-        if not self.action_spaces[agent].contains(action):
-            raise ValueError(f"{agent} must act within {self.action_spaces[agent]}, got {action!r}")
+        """Raises ValueError for an action outside the agent's space, or masked out; who does not act waits by 0.
+
+        Continuous actions may be of any dtype, for arithmetic on observations easily ends in float64; they are ignored
+        from who does not act.
+        """
+        space = self.action_spaces[agent]
+        continuous = isinstance(space, Box)
+        fitting = action.astype(space.dtype) if continuous and isinstance(action, np.ndarray) else action
+        if not space.contains(fitting):
+            raise ValueError(f"{agent} must act within {space}, got {action!r}")
         seat = self.agents.index(agent)
         if not self._acting[seat]:
-            if np.any(action):
+            if np.any(action) and not continuous:
                 raise ValueError(f"{agent} must wait for its turn, by choice 0; got {action!r}")
             return
         masks = self.game.legal(self.params, self.state, seat)
@@ -162,7 +169,7 @@ class ParallelFace(ParallelEnv):
     """A Game as a PettingZoo Parallel environment.
 
     Agents whose turn it is not are asked all the same: their action masks leave them choice 0 alone, which is to wait
-    and changes nothing.
+    and changes nothing. Continuous actions have no masks: theirs are ignored.
     """
 
     def __init__(self, game: Game, name: str, render_mode: str | None = None, max_cycles: int | None = None):
