@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Discrete, Space
 from pettingzoo import AECEnv, ParallelEnv
 
 from games.game import Game, Pictured, factors
@@ -116,17 +116,14 @@ class Episode:
     def check(self, agent: str, action: Any) -> None:
         """Raises ValueError for an action outside the agent's space, or masked out; who does not act waits by 0.
 
-        Continuous actions may be of any dtype, for arithmetic on observations easily ends in float64; they are ignored
-        from who does not act.
+        Continuous actions of who does not act are ignored.
         """
         space = self.action_spaces[agent]
-        continuous = isinstance(space, Box)
-        fitting = action.astype(space.dtype) if continuous and isinstance(action, np.ndarray) else action
-        if not space.contains(fitting):
+        if not space.contains(_cast(space, action)):
             raise ValueError(f"{agent} must act within {space}, got {action!r}")
         seat = self.agents.index(agent)
         if not self._acting[seat]:
-            if np.any(action) and not continuous:
+            if np.any(action) and not isinstance(space, Box):
                 raise ValueError(f"{agent} must wait for its turn, by choice 0; got {action!r}")
             return
         masks = self.game.legal(self.params, self.state, seat)
@@ -163,6 +160,16 @@ class Episode:
     def _noise(self, columns: int) -> np.ndarray:
         assert self._rng is not None
         return self._rng.random((1, columns), np.float32)
+
+
+def _cast(space: Space, action: Any) -> Any:
+    """Continuous actions in the space's dtype, for arithmetic on observations easily ends in float64."""
+    if not isinstance(space, Box):
+        return action
+    try:
+        return np.asarray(action, space.dtype)
+    except (TypeError, ValueError):
+        return action
 
 
 class ParallelFace(ParallelEnv):

@@ -1,5 +1,6 @@
 """The linear-quadratic regulator, and its game of several players: continuous actions with exact values."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -10,7 +11,7 @@ from array_api_compat import array_namespace
 from gymnasium.spaces import Box
 from numpy.typing import ArrayLike
 
-from games.canvas import DIM, GREEN, INK, WHITE, Canvas, mixed, seat_colour
+from games.canvas import DIM, GREEN, INK, WHITE, Canvas, Colour, mixed, seat_colour
 from games.game import Array, Legal
 from games.lanes import put_like
 from games.spelling import unknown
@@ -202,7 +203,7 @@ class LQR:
         return gains
 
     def _to_go(self, gains: np.ndarray, ahead: np.ndarray) -> np.ndarray:
-        """[N, d, d]: what is still to pay, in x, before a step with such gains [N, m, d] that leads to costs `ahead`."""
+        """[N, d, d]: what is to pay from x on, with gains [N, m, d] in a step that leads to costs `ahead`."""
         closed = self.A - (self.B @ gains).sum(axis=0)
         return gains.transpose(0, 2, 1) @ self.R @ gains + closed.T @ ahead @ closed
 
@@ -241,6 +242,7 @@ class LQR:
         canvas = Canvas(960, 600)
         canvas.text(36, 44, "LINEAR-QUADRATIC REGULATOR", 15, DIM, "lm", bold=True)
         canvas.text(36, 86, f"Step {played} of {self.horizon}", 30, anchor="lm")
+        rows: list[tuple[str, float, float, Colour]]
         rows = [(f"x{i}", float(x), 1.5 * self.start + 6 * self.noise, WHITE) for i, x in enumerate(state.x[lane])]
         for part, u in enumerate(state.controls[lane]):
             name = f"u{part}" if m == 1 else f"u{part // m}.{part % m}"
@@ -253,7 +255,7 @@ class LQR:
         return canvas.pixels()
 
 
-def _rail(canvas: Canvas, y: float, high: float, name: str, value: float, scale: float, colour: tuple) -> None:
+def _rail(canvas: Canvas, y: float, high: float, name: str, value: float, scale: float, colour: Colour) -> None:
     """A value on a rail from -scale to scale with 0 in its middle; beyond its ends a pointer stays there."""
     left, right, size = 110.0, 820.0, min(13.0, 0.4 * high)
     middle = (left + right) / 2
@@ -268,7 +270,7 @@ def _rail(canvas: Canvas, y: float, high: float, name: str, value: float, scale:
         canvas.text(924, y, f"{value:+.3f}", min(18.0, 0.8 * high), colour, "rm")
 
 
-def _combined(weights: ArrayLike, columns: list[Array]) -> Array:
+def _combined(weights: Sequence[float] | np.ndarray, columns: list[Array]) -> Array:
     """[B] the weighted sum, term by term, of columns [B]; those of weight 0 are left out."""
     terms = [column * float(weight) for weight, column in zip(weights, columns, strict=True) if weight]
     if not terms:

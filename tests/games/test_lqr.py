@@ -134,7 +134,9 @@ def test_pictures_and_texts_show_states_and_controls():
     actions = tuple(np.full((1, 1), push, np.float32) for push in (0.5, -0.25, 0))
     after = game.step(params, start, actions, np.full((1, 2), 0.5, np.float32))
     assert game.describe(params, start) == "step 0 of 20: x +0.500 +0.500"
-    assert game.describe(params, after).splitlines()[1] == "  player_0 u +0.500, reward -1.670"  # 0.615^2 + 0.1 0.65^2 + 5 0.5^2
+    assert (
+        game.describe(params, after).splitlines()[1] == "  player_0 u +0.500, reward -1.670"
+    )  # 0.615^2 + 0.1 0.65^2 + 5 0.5^2
     pictures = [game.frame(params, state) for state in (start, after)]
     assert [picture.shape for picture in pictures] == [(600, 960, 3)] * 2
     assert (pictures[0] != pictures[1]).any()
