@@ -6,26 +6,32 @@ from typing import Any
 
 from pettingzoo import AECEnv, ParallelEnv, register
 
+from games.bandit import Bandit
 from games.bucket_brigade import BucketBrigade
 from games.envs import AECFace, ParallelFace
 from games.game import Game
+from games.lqr import lqr as lqr_game  # `games.lqr` stays the module
 from games.normal_form import NormalForm, battle_of_the_sexes, blotto, matching_pennies, rock_paper_scissors
 from games.openspiel import PREFIX
 from games.openspiel import openspiel as openspiel_game  # `games.openspiel` stays the module
 from games.pong import Pong
 from games.signaling import Signaling
 from games.spelling import unknown
+from games.t_maze import TMaze
 
 GAMES: dict[str, Callable[..., Game]] = {
+    "bandit": Bandit,
     "battle_of_the_sexes": battle_of_the_sexes,
     "blotto": blotto,
     "bucket_brigade": BucketBrigade,
+    "lqr": lqr_game,
     "matching_pennies": matching_pennies,
     "normal_form": NormalForm,
     "openspiel": openspiel_game,
     "pong": Pong,
     "rock_paper_scissors": rock_paper_scissors,
     "signaling": Signaling,
+    "t_maze": TMaze,
 }
 """Every game by name; a factory's parameters are the game's."""
 
@@ -54,7 +60,8 @@ def parallel_env(
     """The game as a PettingZoo Parallel environment; raises as `make`.
 
     Legal actions are `info["action_mask"]`, which the action space's `sample` takes. Where turns alternate, those whose
-    turn it is not must wait, by choice 0, which alone their masks allow and which then does nothing.
+    turn it is not must wait, by choice 0, which alone their masks allow and which then does nothing; continuous actions
+    have no masks, and are ignored then.
     """
     return ParallelFace(make(name, **params), f"{name}_v0", render_mode, max_cycles)
 

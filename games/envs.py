@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Discrete, Space
 from pettingzoo import AECEnv, ParallelEnv
 
 from games.game import Game, Pictured, Talking, factors
@@ -117,12 +117,16 @@ class Episode:
         return {"action_mask": masks[0] if isinstance(space, Discrete) else masks}
 
     def check(self, agent: str, action: Any) -> None:
-        """Raises ValueError for an action outside the agent's space, or masked out; who does not act waits by 0."""
-        if not self.action_spaces[agent].contains(action):
-            raise ValueError(f"{agent} must act within {self.action_spaces[agent]}, got {action!r}")
+        """Raises ValueError for an action outside the agent's space, or masked out; who does not act waits by 0.
+
+        Continuous actions of who does not act are ignored.
+        """
+        space = self.action_spaces[agent]
+        if not space.contains(_cast(space, action)):
+            raise ValueError(f"{agent} must act within {space}, got {action!r}")
         seat = self.agents.index(agent)
         if not self._acting[seat]:
-            if np.any(action):
+            if np.any(action) and not isinstance(space, Box):
                 raise ValueError(f"{agent} must wait for its turn, by choice 0; got {action!r}")
             return
         masks = self.game.legal(self.params, self.state, seat)
@@ -161,11 +165,21 @@ class Episode:
         return self._rng.random((1, columns), np.float32)
 
 
+def _cast(space: Space, action: Any) -> Any:
+    """Continuous actions in the space's dtype, for arithmetic on observations easily ends in float64."""
+    if not isinstance(space, Box):
+        return action
+    try:
+        return np.asarray(action, space.dtype)
+    except (TypeError, ValueError):
+        return action
+
+
 class ParallelFace(ParallelEnv):
     """A Game as a PettingZoo Parallel environment.
 
     Agents whose turn it is not are asked all the same: their action masks leave them choice 0 alone, which is to wait
-    and changes nothing.
+    and changes nothing. Continuous actions have no masks: theirs are ignored.
     """
 
     def __init__(self, game: Game, name: str, render_mode: str | None = None, max_cycles: int | None = None):

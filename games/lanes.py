@@ -67,7 +67,10 @@ class GameLanes:
         return self._put(self._noise.draw(purpose, self._steps, self.num_lanes // len(self._key[1]), columns))
 
     def step(self, actions: tuple[Array, ...]) -> Outcome:
-        """As `Lanes.step`. Raises ValueError for actions that are not one array a seat, within its space."""
+        """As `Lanes.step`. Raises ValueError for actions that are not one array a seat, within its space.
+
+        Those of a Box must be of its dtype: float64 would spread through the states.
+        """
         game, params = self.game, self.params
         self._check(actions)
         ended = game.step(params, self._state, actions, self.noise(Purpose.STEP, game.noise_sizes[1]))
@@ -89,6 +92,8 @@ class GameLanes:
         for seat, space in enumerate(self.action_spaces):
             if isinstance(space, Box):
                 action = to_numpy(actions[seat])
+                if action.dtype != space.dtype:
+                    raise ValueError(f"{self.agents[seat]} must act in {space.dtype}, got {action.dtype}: cast actions")
                 self._check_lanes(seat, action, (action >= space.low) & (action <= space.high))
         if not self._discrete:
             return

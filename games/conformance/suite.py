@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from math import inf, prod
 
 import numpy as np
-from gymnasium.spaces import MultiDiscrete
+from gymnasium.spaces import Box, MultiDiscrete
 
 from games.conformance.kernels import KERNEL_RULES, Batch, Put
 from games.conformance.lanes import LANES_RULES
@@ -176,8 +176,13 @@ def _choices(driver: Driver, now: Moment, agent: str) -> float:
 
 
 def _round(aec: Driver, now: Moment, acting: list, actions: dict) -> Moment:
-    """What the AEC face shows once everyone who acts has."""
+    """What the AEC face shows once everyone who acts has.
+
+    No mask tells whose turn it is not where actions are continuous: such agents need not be asked.
+    """
     for agent in acting:
+        if now.asked != [agent] and isinstance(aec.spaces[agent][1], Box):
+            continue
         if now.asked != [agent]:
             raise Broken(f"the AEC face must ask {agent}, which has a legal action; it asks {now.asked}", agent)
         now = aec.step({agent: actions[agent]})

@@ -19,7 +19,7 @@ import games
 from games.bucket_brigade import BucketBrigade
 from games.envs import AECFace, ParallelFace
 from tests.games.spiel import CONFORMING
-from tests.games.turns import Turns
+from tests.games.turns import Bids, Turns
 
 EXPECTED = {
     "Action space for each agent probably should be gymnasium.spaces.box or gymnasium.spaces.discrete": (
@@ -149,6 +149,27 @@ def test_actions_outside_the_space_are_refused_by_name():
     aec.reset(seed=0)
     with pytest.raises(ValueError, match=r"player_0 must act within Discrete\(3\), got 3"):
         aec.step(3)
+
+
+def test_continuous_actions_of_any_dtype_are_played_within_their_bounds():
+    env = games.parallel_env("lqr")
+    (low, _), *_ = [env.reset(seed=0), env.step({"player_0": np.array([-0.3])})]  # float64, as arithmetic gives
+    assert env.episode.state.controls.tolist() == [[np.float32(-0.3)]]
+    assert env.episode.state.x.dtype == low["player_0"].dtype == np.float32
+    for wrong in (np.array([1.5]), np.array([np.nan], np.float32), np.array(0.5, np.float32), 0.5, None):
+        with pytest.raises(ValueError, match=r"player_0 must act within Box\(-1.0, 1.0, \(1,\), float32\), got"):
+            env.step({"player_0": wrong})
+
+
+def test_continuous_actions_of_who_does_not_act_are_ignored():
+    episodes = []
+    for bid in (0.25, 0.75):
+        env = ParallelFace(Bids(), "bids_v0")
+        env.reset(seed=0)
+        first, second = (np.array([value], np.float32) for value in (0.75, bid))
+        shown = [env.step({"player_0": first, "player_1": 0}), env.step({"player_0": second, "player_1": 1})]
+        episodes.append([step[:4] for step in shown])
+    assert str(episodes[0]) == str(episodes[1])
 
 
 @pytest.mark.parametrize("face", [games.parallel_env, games.env])
