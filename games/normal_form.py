@@ -8,7 +8,9 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from gymnasium.spaces import Box, Discrete
 
+from games import matrix_picture
 from games.game import Array, feature_box
+from games.lanes import to_numpy
 from games.spelling import unknown
 
 
@@ -163,6 +165,15 @@ class NormalForm:
         pays = [f"{float(reward):+g}" for reward in state.rewards[lane]]
         moves = ", ".join(f"{agent}: {name} ({pay})" for agent, name, pay in zip(self.agents, names, pays, strict=True))
         return f"round {played} of {self.rounds}: {moves}"
+
+    def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
+        """The payoffs with the cell that was played last lit; rows of actions where they are no matrix to look at."""
+        table = to_numpy(params.table)[lane if len(params.table) > 1 else 0]
+        payoffs = np.ascontiguousarray(np.moveaxis(table.reshape(*self.choices, -1), -1, 0))
+        played = int(state.round[lane])
+        joint = [int(choice) for choice in state.joint[lane]] if played else None
+        heading = f"Round {played} of {self.rounds}"
+        return matrix_picture.frame(payoffs, self.labels, heading, joint, [float(pay) for pay in state.rewards[lane]])
 
 
 def _check_finite(payoffs: np.ndarray) -> None:
