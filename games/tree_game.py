@@ -9,7 +9,6 @@ from array_api_compat import array_namespace
 from gymnasium.spaces import Box, Discrete
 
 from games.game import Array
-from games.lettering import Player, page
 from games.spelling import unknown
 from games.tree import CHANCE, TERMINAL, Tree, same_trees
 
@@ -192,6 +191,8 @@ class TreeGame:
 
     def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
         """The state's text on a page, beside who is to move and what the last step paid."""
+        from games.lettering import Player, page  # Pillow
+
         node = int(state.node[lane])
         ended = bool(params.ended[0, node])
         players = []
