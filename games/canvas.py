@@ -1,12 +1,15 @@
 """What games are drawn on and with: a smooth canvas, in pixels of the finished picture, and the colours of seats."""
 
+from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 Colour = tuple[int, ...]
 Points = list[tuple[float, float]]
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 SMOOTH = 2
 """Everything is drawn this many times larger, then averaged down: smooth edges."""
@@ -32,9 +35,17 @@ def seat_colour(seat: int) -> Colour:
 
 
 @lru_cache
-def font(size: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+def font(size: float) -> Font:
     """Pillow's own, so that pictures do not depend on the fonts of a machine."""
     return ImageFont.load_default(size)
+
+
+@lru_cache
+def typewriter(size: float) -> ImageFont.FreeTypeFont:
+    """Every letter as wide as the others, and the same on every machine: DejaVu Sans Mono, as Matplotlib brings it."""
+    import matplotlib  # takes a moment, which only such pictures need
+
+    return ImageFont.truetype(Path(matplotlib.get_data_path(), "fonts", "ttf", "DejaVuSansMono.ttf"), size)
 
 
 class Canvas:
@@ -64,11 +75,19 @@ class Canvas:
         )
 
     def text(
-        self, x: float, y: float, text: str, size: float, fill: Colour = WHITE, anchor: str = "mm", bold: bool = False
+        self,
+        x: float,
+        y: float,
+        text: str,
+        size: float,
+        fill: Colour = WHITE,
+        anchor: str = "mm",
+        bold: bool = False,
+        face: Callable[[float], Font] = font,
     ) -> None:
         stroke = max(0.4, size / 45) * SMOOTH if bold else 0
         self._draw.text(
-            (x * SMOOTH, y * SMOOTH), text, fill, font(size * SMOOTH), anchor, stroke_width=stroke, stroke_fill=fill
+            (x * SMOOTH, y * SMOOTH), text, fill, face(size * SMOOTH), anchor, stroke_width=stroke, stroke_fill=fill
         )
 
     def glow(self, x: float, y: float, radius: float, colour: Colour, strength: float) -> None:

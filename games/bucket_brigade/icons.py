@@ -23,6 +23,7 @@ from games.canvas import (  # noqa: F401 - for who draws by these icons
     mixed,
     seat_colour,
 )
+from games.lettering import seat_number
 
 SKIN, WINDOW, CHAR, STONE = (246, 214, 180), (255, 236, 170), (44, 38, 40), (138, 134, 138)
 WATER = (150, 215, 245)
@@ -110,26 +111,13 @@ def person(canvas: Canvas, x: float, y: float, size: float, seat: int, works: bo
         for turn in np.linspace(np.pi, 0, 12)
     ]
     canvas.polygon([*helmet, (x + 0.26 * size, y - 0.26 * size)], mixed(colour, INK, 0.3))
-    _seat_number(canvas, x, y + 0.17 * size, 0.5 * size, seat)
+    seat_number(canvas, x, y + 0.17 * size, 0.5 * size, seat)
     if works:
         bucket(canvas, x + 0.36 * size, y + 0.3 * size, 0.36 * size)
     elif works is False:
         doze(canvas, x + 0.3 * size, y - 0.12 * size, 0.34 * size)
     if signal is not None:
         bubble(canvas, x - 0.4 * size, y - 0.42 * size, 0.42 * size, signal)
-
-
-def badge(canvas: Canvas, x: float, y: float, size: float, seat: int) -> None:
-    """An agent's number on its colour, for where there is no room for more."""
-    colour = seat_colour(seat)
-    canvas.box(x - 0.5 * size, y - 0.5 * size, x + 0.5 * size, y + 0.5 * size, colour, 0.25 * size)
-    _seat_number(canvas, x, y, size, seat)
-
-
-def _seat_number(canvas: Canvas, x: float, y: float, width: float, seat: int) -> None:
-    number, dark = str(seat), sum(seat_colour(seat)) <= 330
-    size = (0.8, 0.66, 0.5)[len(number) - 1] * width
-    canvas.text(x, y, number, size, WHITE if dark else INK, bold=True)
 
 
 def bucket(canvas: Canvas, x: float, y: float, size: float) -> None:

@@ -55,11 +55,23 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class BucketBrigade:
-    """H houses in a ring, N agents; an action is [house, rest or work, signal], free and non-binding.
+    """Neighbours fight fires on a ring of H houses, alone or together; what they signal is free and binds nobody.
 
-    House h belongs to agent h mod N. Every night each burning house is saved with probability 1 - (1 - kappa)^workers,
-    or is ruined for good; then each safe house, the saved ones too, catches fire with probability rho. Any parameter
-    of the scenario may be replaced: None keeps it. Rewards are per agent and night. A sweep of cells is one batch:
+    Players: N, by default 4, at once; house h belongs to agent h mod N.
+    Observations: 5 H + 4 N + 1 features of what everyone sees: houses, last signals, work and places, the night
+        (`games.bucket_brigade.observation`).
+    Actions: MultiDiscrete([H, 2, 2]): a house, rest or work there, a signal heard from the next night on.
+    Rewards: each agent's own, every night: a wage, the team's pay for houses safe and ruined, an owner's and a
+        neighbour's for those saved and ruined that night. Mixed motives; the scenario says how much of each.
+    Horizon: once `min_nights` have passed, when no house burns; truncated after `max_nights`.
+    Chance: a house burns at the start with probability rho. Every night each burning house is saved with probability
+        1 - (1 - kappa)^workers, or is ruined for good; then each safe one, the saved too, catches fire with
+        probability rho.
+    Exact values: `games.bucket_brigade.optimum` of teams, `small_rings` of scripted ones.
+    References: rjwalters/bucket-brigade at 5335008e, whose scenarios and published numbers these are.
+
+    Any parameter of the scenario may be replaced: None keeps it. Raises ValueError for unknown names and values out of
+    range. A sweep of cells is one batch:
 
     >>> import numpy as np
     >>> from games.lanes import GameLanes
@@ -70,8 +82,6 @@ class BucketBrigade:
     >>> everyone_works_at_house_0 = (np.array([[0, 1, 0]] * 3),) * 4
     >>> lanes.step(everyone_works_at_house_0).rewards[:, 0].tolist()
     [99.5, 9.5, 1.5]
-
-    Raises ValueError for unknown names and values out of range.
     """
 
     scenario: str = "rest_trap"

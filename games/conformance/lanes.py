@@ -95,4 +95,6 @@ def resumes(batch: Batch) -> None:
                 raise Broken(f"{name} must go on from a state_dict as they would have", None, None, step)
 
 
-LANES_RULES: dict[str, Callable[[Batch], None]] = {rule.__name__: rule for rule in (lane_shapes, auto_reset, resumes)}
+LANES_RULES: dict[str, Callable[[Batch], str | None]] = {
+    rule.__name__: rule for rule in (lane_shapes, auto_reset, resumes)
+}

@@ -237,10 +237,10 @@ def game_verdicts(batch: Batch, skip: Collection[str] = ()) -> Iterator[Verdict]
             yield Verdict(name, unchecked="skipped")
             continue
         try:
-            rule(batch)
+            why_not = rule(batch)
         except Broken as broken:
             yield Verdict(name, _error(name, broken, broken.__cause__))
         except FAULTS as error:
             yield Verdict(name, _error(name, Broken(f"the game raised {error!r}"), error))
         else:
-            yield Verdict(name)
+            yield Verdict(name, unchecked=why_not)

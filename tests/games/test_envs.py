@@ -194,11 +194,11 @@ def test_text_is_rendered_or_printed(capsys):
     env = games.parallel_env("bucket_brigade", render_mode="ansi")
     env.reset(seed=0)
     assert env.render().startswith("night 0: ")
-    env = games.parallel_env("rock_paper_scissors", render_mode="human")
+    env = ParallelFace(Turns(), "turns_v0", render_mode="human")
     env.reset(seed=0)
-    env.step({"player_0": 0, "player_1": 1})
+    env.step({"player_0": 0, "player_1": 0})
     assert env.render() is None
-    assert "player_0: rock (-1), player_1: paper (+1)" in capsys.readouterr().out
+    assert capsys.readouterr().out == "round 0: 0\nround 1: 0\n"
     with pytest.raises(ValueError, match="render_mode"):
         games.parallel_env("rock_paper_scissors", render_mode="rgb")
     with pytest.raises(ValueError, match="max_cycles"):
@@ -211,11 +211,13 @@ def test_pictures_are_those_of_the_game(face):
     assert env.metadata["render_modes"] == ["human", "ansi", "rgb_array"]
     env.reset(seed=0)
     np.testing.assert_array_equal(env.render(), env.episode.game.frame(env.episode.params, env.episode.state))
-    assert face("blotto").metadata["render_modes"] == ["human", "ansi"]
-    with pytest.raises(
-        ValueError, match="render_mode of blotto_v0 must be None or one of human, ansi, got 'rgb_array'"
-    ):
-        face("blotto", render_mode="rgb_array")
+
+
+@pytest.mark.parametrize("face", [ParallelFace, AECFace])
+def test_games_without_pictures_have_text(face):
+    assert face(Turns(), "turns_v0").metadata["render_modes"] == ["human", "ansi"]
+    with pytest.raises(ValueError, match="render_mode of turns_v0 must be None or one of human, ansi, got 'rgb_array'"):
+        face(Turns(), "turns_v0", render_mode="rgb_array")
 
 
 def test_a_window_shows_every_step_until_it_is_closed():
@@ -266,7 +268,7 @@ def test_without_pygame_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
     with pytest.raises(DependencyNotInstalled, match="pip install pygame-ce"):
         games.env("bucket_brigade", render_mode="human")
-    games.env("rock_paper_scissors", render_mode="human")  # prints text
+    AECFace(Turns(), "turns_v0", render_mode="human")  # prints text
 
 
 def test_without_a_screen_the_error_says_what_to_do(monkeypatch):
