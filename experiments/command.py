@@ -48,7 +48,7 @@ def run(
 
         with opened(config) as run:
             stop.advice = f"go on with {resume_command(config, config.iterations)}"
-            from experiments.psro import solve  # torch
+            from experiments.session import solve  # torch
 
             solve(plan, run, stop)
 

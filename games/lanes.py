@@ -1,6 +1,7 @@
 """Lanes from a Game: thousands of episodes side by side, restarted as they end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,17 @@ class GameLanes:
 def lanes_of(game: Game | Playable, num_lanes: int, put: Callable[[np.ndarray], Array] = np.asarray) -> Lanes:
     """Lanes of a Game where `put` puts them, or of anything else that is played in lanes, which stays on NumPy."""
     return GameLanes(game, num_lanes, put=put) if isinstance(game, Game) else game.lanes(num_lanes)
+
+
+@contextmanager
+def closing(lanes: Lanes) -> Iterator[Lanes]:
+    """The lanes for the length of a block; then those that hold environments or processes let go of them."""
+    try:
+        yield lanes
+    finally:
+        close = getattr(lanes, "close", None)
+        if close is not None:
+            close()
 
 
 def _last_choices(space: Space, lanes: int) -> np.ndarray:

@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from games.game import Game, Policy
-from games.play import MAX_LANES, Profile, play, play_mixture
+from games.game import Game, Playable, Policy
+from games.play import Profile, play, play_mixture, profiles_at_once
 from games.versus import Populations
 from marl.workers import Here, Unit, Workers
 
@@ -37,7 +37,7 @@ class Estimate(NamedTuple):
 
 
 def evaluate(
-    game: Game,
+    game: Game | Playable,
     populations: Populations,
     episodes: int,
     seed: int,
@@ -81,10 +81,15 @@ def held_sizes(known: Table | None, sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def rollout(
-    game: Game, profiles: Sequence[Profile], episodes: int, seed: int, units: Sequence[str], workers: Workers = HERE
+    game: Game | Playable,
+    profiles: Sequence[Profile],
+    episodes: int,
+    seed: int,
+    units: Sequence[str],
+    workers: Workers = HERE,
 ) -> Iterator[tuple[int, np.ndarray]]:
     """(index, returns [episodes, N]) of every profile, as they are played; each plays the unit of its name."""
-    block = max(1, MAX_LANES // episodes)  # profiles that `play` would play side by side
+    block = profiles_at_once(game, episodes)
     blocks = {units[first]: slice(first, first + block) for first in range(0, len(profiles), block)}
     work = [Unit(name, partial(play, game, profiles[b], episodes, seed, units[b])) for name, b in blocks.items()]
     for name, played in workers.run(work):
@@ -121,14 +126,14 @@ class Value(NamedTuple):
 
 
 def mixture_value(
-    game: Game, populations: Populations, sigma: np.ndarray, episodes: int, seed: int, unit: str
+    game: Game | Playable, populations: Populations, sigma: np.ndarray, episodes: int, seed: int, unit: str
 ) -> Value:
     """Play `episodes` episodes, each of one joint profile drawn from sigma [k_1, ..., k_N]."""
     return Value(*play_mixture(game, populations, sigma, episodes, seed, unit))
 
 
 def deviation_value(
-    game: Game,
+    game: Game | Playable,
     populations: Populations,
     sigma: np.ndarray,
     deviation: tuple[int, Policy],
@@ -160,7 +165,7 @@ class FullGap(NamedTuple):
 
 
 def full_gap(
-    game: Game,
+    game: Game | Playable,
     populations: Populations,
     sigma: np.ndarray,
     responses: Sequence[Sequence[Policy]],

@@ -42,8 +42,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A finished run of each kind."""
     folder = tmp_path_factory.mktemp("openspiel")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("experiments.psro.draw", lambda path: [])
-        patch.setattr("experiments.psro.write", lambda path: None)
+        patch.setattr("experiments.session.draw", lambda path: [])
+        patch.setattr("experiments.session.write", lambda path: None)
         for name, options in KINDS.items():
             assert main([*options, "--run-dir", str(folder / name)]) == 0
     return {name: folder / name for name in KINDS}
