@@ -57,7 +57,7 @@ class Processes:
                 "or the lanes, but not to both"
             )
         pickled = _pickled(source)
-        self.timeout, self._ready = timeout, False
+        self.timeout = timeout
         blocks: list[Any] = []
         zeros = partial(_shared_zeros, blocks)
         self.board = Board.of(source, num_lanes, zeros)
@@ -74,7 +74,6 @@ class Processes:
                 self._workers.append(worker)
                 self._selector.register(worker.connection, EVENT_READ, index)
             self._await_replies(None)
-            self._ready = True
         except BaseException:
             self.close()
             raise
@@ -130,11 +129,11 @@ class Processes:
         worker = self._workers[index]
         with suppress(EOFError, OSError):
             if worker.connection.poll():
-                return worker.connection.recv_bytes()
+                reply = worker.connection.recv_bytes()
+                worker.ready = True
+                return reply
         worker.end(PATIENCE)
-        raise WorkerDied(
-            f"the worker of {_named(self._blocks[index])} {worker.ending(self._ready)}; these lanes are closed"
-        )
+        raise WorkerDied(f"the worker of {_named(self._blocks[index])} {worker.ending}; these lanes are closed")
 
 
 def hosting(workers: int, timeout: float | None = None) -> Callable[[Source, int], Host]:

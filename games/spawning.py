@@ -18,10 +18,11 @@ class Spawned:
     """A process that runs `serve(connection, *arguments)`, a module's function, and this end of its connection.
 
     It leaves Ctrl-C to this process, and ends with it, however that ends. Arguments are unpickled before it watches its
-    parent: what may take long, or fail, is better sent as bytes.
+    parent: what may take long, or fail, is better sent as bytes. Who listens to it sets `ready` at its first word.
     """
 
     def __init__(self, serve: Callable[..., None], *arguments: Any):
+        self.ready = False
         context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks, but not the threads
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_live, args=(serve, theirs, *arguments), daemon=True)
@@ -43,12 +44,18 @@ class Spawned:
             self.process.kill()
             self.process.join()
 
-    def ending(self, ready: bool) -> str:
-        """How it ended, in words, once or before it was `ready` to work."""
+    @property
+    def killed(self) -> bool:
+        """Whether a signal ended it."""
+        return (self.process.exitcode or 0) < 0
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
         code = self.process.exitcode or 0
-        if code < 0:
+        if self.killed:
             return f"was killed by {signal.Signals(-code).name}"
-        return f"ended with exit code {code}" + ("" if ready else f" before it was ready: {GUARD}")
+        return f"ended with exit code {code}" + ("" if self.ready else f" before it was ready: {GUARD}")
 
 
 def _live(serve: Callable[..., None], connection: Connection, *arguments: Any) -> None:

@@ -1,7 +1,7 @@
 """Lanes of environments that are stepped one by one: other people's, each in an object that owns its state."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from gymnasium.error import ResetNeeded
@@ -29,7 +29,7 @@ class Board(NamedTuple):
     done: np.ndarray  # [B] bool
 
     @classmethod
-    def of(cls, source: "Source", lanes: int, zeros: Zeros = np.zeros) -> "Board":
+    def of(cls, source: "Seats", lanes: int, zeros: Zeros = np.zeros) -> "Board":
         """For so many lanes; `zeros(shape, dtype)` makes the arrays, for example in shared memory."""
         seats = (lanes, len(source.agents))
         shapes = [(lanes, *space.shape) for space in source.observation_spaces]
@@ -82,8 +82,8 @@ class Episode(Protocol):
         """Let go of what the environment holds."""
 
 
-class Source(Protocol):
-    """Where episodes come from. A value: equal to its pickled copy."""
+class Seats(Protocol):
+    """What seats there are, how they see and how they act."""
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -101,11 +101,15 @@ class Source(Protocol):
     def masked(self) -> tuple[bool, ...]:
         """Whether a seat's actions may be illegal."""
 
+
+class Source(Seats, Protocol):
+    """Where episodes come from. A value: equal to its pickled copy."""
+
     def episode(self) -> Episode:
         """An environment of its own for one lane."""
 
 
-def blank_actions(source: Source, lanes: int, zeros: Zeros = np.zeros) -> tuple[np.ndarray, ...]:
+def blank_actions(source: Seats, lanes: int, zeros: Zeros = np.zeros) -> tuple[np.ndarray, ...]:
     """An array a seat, as `Host.step` takes them: [B] or [B, factors] int64, or [B, D] float32."""
     return tuple(
         zeros((lanes, *(space.shape or ())), np.float32 if isinstance(space, Box) else np.int64)
@@ -146,54 +150,49 @@ class Here:
         if not self.episodes:
             raise ValueError(CLOSED)
         self.seed, self.names, self.begun = seed, list(names), [0] * len(self.rows)
-        for lane, row in enumerate(self.rows):
-            _clear(row)
+        for part in (self.board.rewards, self.board.terminated, self.board.truncated, self.board.done):
+            part[:] = 0
+        for lane in range(len(self.rows)):
             self._begin(lane)
+        self._blank()
 
     def step(self, actions: Sequence[np.ndarray]) -> None:
         if not self.episodes:
             raise ValueError(CLOSED)
-        for lane, chosen in enumerate(zip(*(_items(action) for action in actions), strict=True)):
-            row = self.rows[lane]
-            if row.done[0]:
-                _clear(row)
-            row.rewards[:] = 0
-            before = row.terminated | row.truncated
-            self.episodes[lane].play(chosen, row)
-            ended = (row.terminated | row.truncated) & ~before
-            for seat in np.flatnonzero(ended | row.done):
-                row.finals[seat][...] = row.observations[seat] if ended[seat] else 0
-            if row.done[0]:
-                row.terminated[:] |= ~row.truncated  # seats that never came to life are over too
-                self._begin(lane)
-            else:
-                _blank(row)
+        board = self.board
+        for flags in (board.terminated, board.truncated):
+            flags[board.done] = False
+        board.rewards[:] = 0
+        board.done[:] = False
+        before = board.terminated | board.truncated
+        for episode, row, *chosen in zip(self.episodes, self.rows, *map(_items, actions), strict=True):
+            episode.play(chosen, row)
+        ended = (board.terminated | board.truncated) & ~before
+        for seat, final in enumerate(board.finals):
+            final[ended[:, seat]] = board.observations[seat][ended[:, seat]]
+            final[board.done & ~ended[:, seat]] = 0
+        for lane in np.flatnonzero(board.done).tolist():
+            self._begin(lane)
+        board.terminated[board.done] |= ~board.truncated[board.done]  # seats that never came to life are over too
+        self._blank()
 
     def _begin(self, lane: int) -> None:
-        row = self.rows[lane]
         seed = unit_seed(self.seed, f"{self.names[lane]}/{self.begun[lane]}") & (2**31 - 1)
         self.begun[lane] += 1
-        self.episodes[lane].begin(seed, row)
-        _blank(row)
+        self.episodes[lane].begin(seed, self.rows[lane])
+
+    def _blank(self) -> None:
+        """Seats that are not alive see zeros, and those that do not act have no legal choice."""
+        board = self.board
+        if not board.acting.all():  # else all are alive
+            for seat, (seen, masks) in enumerate(zip(board.observations, board.legal, strict=True)):
+                seen[~board.alive[:, seat]] = 0
+                for mask in masks or ():
+                    mask[~board.acting[:, seat]] = False
 
     def close(self) -> None:
         while self.episodes:
             self.episodes.pop().close()
-
-
-def _clear(row: Board) -> None:
-    """Forget the outcome of the last step."""
-    for part in (row.rewards, row.terminated, row.truncated, row.done):
-        part[:] = 0
-
-
-def _blank(row: Board) -> None:
-    """Seats that are not alive see zeros, and those that do not act have no legal choice."""
-    for seat in np.flatnonzero(~row.alive):
-        row.observations[seat][...] = 0
-    for seat in np.flatnonzero(~row.acting):
-        for mask in row.legal[seat] or ():
-            mask[:] = False
 
 
 def _items(actions: np.ndarray) -> list:
@@ -211,7 +210,7 @@ class SteppedLanes:
     Raises ValueError for no lanes; whatever an environment raises.
     """
 
-    def __init__(self, source: Source, num_lanes: int, host: Callable[[Source, int], Host] = Here):
+    def __init__(self, source: Seats, num_lanes: int, host: Callable[[Any, int], Host] = Here):
         if num_lanes < 1:
             raise ValueError(f"lanes need at least one episode to play, got num_lanes={num_lanes}")
         self.num_lanes, self.agents = num_lanes, source.agents
@@ -240,7 +239,10 @@ class SteppedLanes:
         return self._noise.draw(purpose, self._steps, self._block, columns)
 
     def step(self, actions: tuple[Array, ...]) -> Outcome:
-        """As `Lanes.step`. Raises ValueError for actions that are not one array a seat; what environments raise."""
+        """As `Lanes.step`. Raises ValueError for actions that are not one legal array a seat; what environments raise.
+
+        Actions of seats that do not act may be anything.
+        """
         board = self._started()
         over = (board.terminated | board.truncated) & ~board.done[:, None]
         self._host.step(self._checked(actions))
@@ -257,7 +259,30 @@ class SteppedLanes:
         for agent, action, wanted in zip(self.agents, actions, self._wanted, strict=True):
             if not np.can_cast(action.dtype, wanted.dtype, "same_kind"):
                 raise ValueError(f"actions of {agent} must be {wanted.dtype}, got {action.dtype}")
-        return [action.astype(wanted.dtype, copy=False) for action, wanted in zip(actions, self._wanted, strict=True)]
+        cast = [action.astype(wanted.dtype, copy=False) for action, wanted in zip(actions, self._wanted, strict=True)]
+        for seat, action in enumerate(cast):
+            wrong = self._board.acting[:, seat] & ~self._within(seat, action)
+            if wrong.any():
+                lane = int(wrong.argmax())
+                agent, masks = self.agents[seat], self._board.legal[seat]
+                legal = [] if masks is None else [np.flatnonzero(mask[lane]).tolist() for mask in masks]
+                allowed = f"; legal now: {' and '.join(map(str, legal))}" if legal else ""
+                space = self.action_spaces[seat]
+                raise ValueError(f"{agent} must act within {space}, got {action[lane]} in lane {lane}{allowed}")
+        return cast
+
+    def _within(self, seat: int, action: np.ndarray) -> np.ndarray:
+        """[B] whether actions are within the seat's space, and legal."""
+        space, masks = self.action_spaces[seat], self._board.legal[seat]
+        if isinstance(space, Box):
+            return np.all((action >= space.low) & (action <= space.high), axis=1)
+        choices, sizes = action.reshape(self.num_lanes, -1), np.array(factors(space))
+        within = np.all((choices >= 0) & (choices < sizes), axis=1)
+        if masks is not None:
+            lanes = np.arange(self.num_lanes)
+            for column, mask in enumerate(masks):
+                within &= mask[lanes, choices[:, column].clip(0, sizes[column] - 1)]
+        return within
 
     def observe(self, seat: int) -> np.ndarray:
         return self._started().observations[seat].copy()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,12 +100,11 @@ def _part(path: tuple[Any, ...], space: Space) -> Part:
         ones = np.ones(int(np.prod(space.shape)), np.float32)
         return Part(path, 0 * ones, ones, _numbers(space.shape))
     if isinstance(space, Discrete | MultiDiscrete):
-        many = isinstance(space, MultiDiscrete)
-        counts, starts = np.atleast_1d(space.nvec if many else space.n), np.atleast_1d(space.start)
-        if counts.sum() > MAX_ONE_HOT:
-            raise ValueError(f"{space} would be {counts.sum()} one-hot features{_where(path)}: wrap it in less")
-        ones = np.ones(int(counts.sum()), np.float32)
-        return Part(path, 0 * ones, ones, _one_hot(counts.ravel(), starts.ravel(), space.shape or ()))
+        size = int(np.sum(space.nvec if isinstance(space, MultiDiscrete) else space.n))
+        if size > MAX_ONE_HOT:
+            raise ValueError(f"{space} would be {size} one-hot features{_where(path)}: wrap it in less")
+        ones = np.ones(size, np.float32)
+        return Part(path, 0 * ones, ones, _one_hots(space) if isinstance(space, MultiDiscrete) else _one_hot(space))
     raise ValueError(
         f"observations must be Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple, of a fixed size; got "
         f"{type(space).__name__}{_where(path)}: wrap the environment in one that pads or encodes it"
@@ -125,15 +125,31 @@ def _numbers(shape: tuple[int, ...]) -> Write:
     return write
 
 
-def _one_hot(counts: np.ndarray, starts: np.ndarray, shape: tuple[int, ...]) -> Write:
+def _one_hot(space: Discrete) -> Write:
+    size, start = int(space.n), int(space.start)
+
+    def write(value: Any, row: np.ndarray) -> None:
+        try:
+            choice = index(value) - start
+        except TypeError:
+            choice = -1
+        if not 0 <= choice < size:
+            raise Fault("observations", f"an observation must be a whole number in {space}, got {_short(value)}")
+        row[:] = 0
+        row[choice] = 1
+
+    return write
+
+
+def _one_hots(space: MultiDiscrete) -> Write:
+    counts, starts = space.nvec.ravel(), np.asarray(space.start).ravel()
     offsets = np.concatenate([[0], np.cumsum(counts)[:-1]])
 
     def write(value: Any, row: np.ndarray) -> None:
-        array = _array(value, shape)
+        array = _array(value, space.shape)
         choices = array.reshape(-1) - starts
         if array.dtype.kind == "f" or (choices < 0).any() or (choices >= counts).any():
-            allowed = f"{starts.tolist()} to {(starts + counts - 1).tolist()}"
-            raise Fault("observations", f"an observation must be a whole number in {allowed}, got {_short(value)}")
+            raise Fault("observations", f"an observation must be whole numbers in {space}, got {_short(value)}")
         row[:] = 0
         row[offsets + choices] = 1
 
@@ -146,14 +162,14 @@ def _is_picture(space: Space) -> bool:
 
 def _scaled(space: Box, shape: tuple[int, ...], to_front: bool = False) -> Write:
     low = space.low.astype(np.float32) if space.low.any() else None
-    scale = (1 / np.maximum(space.high.astype(np.float32) - space.low, 1)).astype(np.float32)
-    scale = scale.flat[0] if (scale == scale.flat[0]).all() else scale  # a number is faster
+    span = np.maximum(space.high.astype(np.float32) - space.low, 1)
+    span = span.flat[0] if (span == span.flat[0]).all() else span  # a number is faster
 
     def write(value: Any, row: np.ndarray) -> None:
         array = _array(value, space.shape)
         if array.dtype.kind == "f":
             raise Fault("observations", f"a picture must be of uint8, got {array.dtype}")
-        scaled = (array if low is None else array - low) * scale
+        scaled = (array if low is None else array - low) / span
         row[...] = (np.moveaxis(scaled, -1, 0) if to_front else scaled).reshape(row.shape)
 
     return write
@@ -203,13 +219,15 @@ class Moves:
         It is an array [A] for Discrete; for the others a sequence of arrays, one a factor, or one array of all. Raises
         Fault for one of another length, or that leaves no choice.
         """
-        sizes = [len(row) for row in legal]
-        if len(legal) > 1 and len(mask) == len(legal):
+        if len(legal) == 1:
+            parts = [np.asarray(mask)]
+        elif len(mask) == len(legal):
             parts = [np.asarray(part) for part in mask]
         else:
             whole = np.asarray(mask)
-            parts = [whole] if whole.ndim != 1 or len(legal) == 1 else np.split(whole, np.cumsum(sizes)[:-1])
-        if [part.shape for part in parts] != [(size,) for size in sizes]:
+            parts = np.split(whole, np.cumsum([len(row) for row in legal])[:-1]) if whole.ndim == 1 else [whole]
+        if [part.shape for part in parts] != [row.shape for row in legal]:
+            sizes = [len(row) for row in legal]
             raise Fault("masks", f"an action mask must have {sizes} entries, got {[part.shape for part in parts]}")
         for part, row in zip(parts, legal, strict=True):
             if part.dtype.kind not in "biu":
@@ -273,14 +291,15 @@ def _numbered(space: Space, bins: int | None) -> tuple[list[int], Callable[[np.n
         decode, columns = _boxed(space), np.arange(values.shape[1])
         return [bins] * values.shape[1], lambda choices: decode(values[choices, columns])
     if isinstance(space, Dict | Tuple):
-        keyed = isinstance(space, Dict)
-        parts = [_numbered(part, bins) for part in (space.spaces.values() if keyed else space.spaces)]
+        names = list(space.spaces) if isinstance(space, Dict) else None
+        inner = list(space.spaces.values()) if isinstance(space, Dict) else list(space.spaces)
+        parts = [_numbered(part, bins) for part in inner]
         ends = np.cumsum([len(sizes) for sizes, _ in parts])
 
         def decode_parts(choices: np.ndarray) -> Any:
             pieces = np.split(choices, ends[:-1])
             chosen = [decode(piece) for (_, decode), piece in zip(parts, pieces, strict=True)]
-            return dict(zip(space.spaces, chosen, strict=True)) if keyed else tuple(chosen)
+            return tuple(chosen) if names is None else dict(zip(names, chosen, strict=True))
 
         return [size for sizes, _ in parts for size in sizes], decode_parts
     more = ", which within Dict or Tuple needs bins=k" if isinstance(space, Box) else ""
