@@ -15,6 +15,8 @@ from games.naming import parsed
 from games.normal_form import NormalForm, battle_of_the_sexes, blotto, matching_pennies, rock_paper_scissors
 from games.openspiel import PREFIX
 from games.openspiel import openspiel as openspiel_game  # `games.openspiel` stays the module
+from games.openspiel_stepped import PREFIX as STEPPED_PREFIX
+from games.openspiel_stepped import Stepped
 from games.pong import Pong
 from games.signaling import Signaling
 from games.spelling import unknown
@@ -37,36 +39,43 @@ GAMES: dict[str, Callable[..., Game]] = {
 """Every game by name; a factory's parameters are the game's."""
 
 
+FACTORIES: dict[str, Callable[..., Game | Playable]] = {**GAMES, "openspiel_stepped": Stepped}
+"""Games, and what is only played in lanes."""
+
+
 def make(name: str, **params: Any) -> Game | Playable:
     """The game called `name`, whose parameters may also be written in brackets: "bucket_brigade(scenario=rest_trap)".
 
-    "openspiel:leduc_poker(players=3)" is that game of OpenSpiel. Other people's PettingZoo environments are played in
-    lanes (`games.external.external`): "mpe2.simple_tag_v3", "classic/connect_four_v3" or just "connect_four", where no
-    game of ours has the name; the prefix "pettingzoo:" says that it must be one.
+    "openspiel:leduc_poker(players=3)" is that game of OpenSpiel, compiled; "openspiel_stepped:chess" one that may be too
+    large for that, which is played in lanes on NumPy (`games.lanes.lanes_of`), and slower. Other people's PettingZoo
+    environments are played in lanes too (`games.external.external`): "mpe2.simple_tag_v3", "classic/connect_four_v3"
+    or just "connect_four", where no game of ours has the name; the prefix "pettingzoo:" says that it must be one.
 
     Raises ValueError for unknown names and parameters.
     """
-    if name.startswith(PREFIX):
-        if "game" in params or name == PREFIX:
-            raise ValueError(f"name one game of OpenSpiel, as in 'openspiel:leduc_poker'; got {name!r} and {params}")
-        name, params = "openspiel", params | {"game": name.removeprefix(PREFIX)}
-    name, written = parsed(name)
-    twice = sorted(written.keys() & params.keys())
-    if twice:
-        raise ValueError(f"parameters of {name} must be given once, got {', '.join(twice)} twice")
-    params = written | params
-    if name not in GAMES:
+    if name.startswith((PREFIX, STEPPED_PREFIX)):
+        name, _, game = name.partition(":")
+        if "game" in params or not game:
+            raise ValueError(f"name one game of OpenSpiel, as in '{name}:leduc_poker'; got {game!r} and {params}")
+        params |= {"game": game}
+    else:
+        name, written = parsed(name)
+        twice = sorted(written.keys() & params.keys())
+        if twice:
+            raise ValueError(f"parameters of {name} must be given once, got {', '.join(twice)} twice")
+        params = written | params
+    if name not in FACTORIES:
         from games.external import external  # which nobody else has to wait for
         from games.external.loading import is_name, short_ids
 
         if is_name(name):
             return external(name, **params)
         raise unknown("game", name, GAMES, short_ids())
-    known = signature(GAMES[name]).parameters
+    known = signature(FACTORIES[name]).parameters
     for parameter in params:
         if parameter not in known:
             raise unknown(f"parameter of {name}", parameter, known)
-    return GAMES[name](**params)
+    return FACTORIES[name](**params)
 
 
 def make_game(name: str, **params: Any) -> Game:

@@ -8,6 +8,8 @@ from gymnasium.spaces import Box, Discrete, Space
 from pettingzoo import AECEnv, ParallelEnv
 
 from games.game import Game, Pictured, Talking, factors
+from games.one_episode import OneEpisode
+from games.stepping import Source
 from games.window import Window
 
 RENDER_FPS = 2
@@ -31,7 +33,8 @@ class Episode:
     state is shown in a window, or printed where the game has no pictures.
     """
 
-    def __init__(self, game: Game, name: str, render_mode: str | None, max_cycles: int | None):
+    def __init__(self, game: Game | Source, name: str, render_mode: str | None, max_cycles: int | None):
+        game = game if isinstance(game, Game) else OneEpisode(game)
         self.metadata = metadata(game, name)
         modes = self.metadata["render_modes"]
         if render_mode not in (None, *modes):
@@ -182,7 +185,7 @@ class ParallelFace(ParallelEnv):
     and changes nothing. Continuous actions have no masks: theirs are ignored.
     """
 
-    def __init__(self, game: Game, name: str, render_mode: str | None = None, max_cycles: int | None = None):
+    def __init__(self, game: Game | Source, name: str, render_mode: str | None = None, max_cycles: int | None = None):
         self.episode = Episode(game, name, render_mode, max_cycles)
         self.metadata = self.episode.metadata
         self.render_mode, self.state_space = render_mode, self.episode.state_space
@@ -235,7 +238,7 @@ class AECFace(AECEnv):
     and pays everyone then. Action masks of the others leave no choice.
     """
 
-    def __init__(self, game: Game, name: str, render_mode: str | None = None, max_cycles: int | None = None):
+    def __init__(self, game: Game | Source, name: str, render_mode: str | None = None, max_cycles: int | None = None):
         super().__init__()
         self.episode = Episode(game, name, render_mode, max_cycles)
         self.metadata = self.episode.metadata
