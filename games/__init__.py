@@ -46,8 +46,8 @@ FACTORIES: dict[str, Callable[..., Game | Playable]] = {**GAMES, "openspiel_step
 def make(name: str, **params: Any) -> Game | Playable:
     """The game called `name`, whose parameters may also be written in brackets: "bucket_brigade(scenario=rest_trap)".
 
-    "openspiel:leduc_poker(players=3)" is that game of OpenSpiel, compiled; "openspiel_stepped:chess" one that may be too
-    large for that, which is played in lanes on NumPy (`games.lanes.lanes_of`), and slower. Other people's PettingZoo
+    "openspiel:leduc_poker(players=3)" is that game of OpenSpiel, compiled; "openspiel_stepped:chess" one that may be
+    too large for that, which is played in lanes on NumPy (`games.lanes.lanes_of`), and slower. Other people's PettingZoo
     environments are played in lanes too (`games.external.external`): "mpe2.simple_tag_v3", "classic/connect_four_v3"
     or just "connect_four", where no game of ours has the name; the prefix "pettingzoo:" says that it must be one.
 
