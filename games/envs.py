@@ -207,6 +207,8 @@ class ParallelFace(ParallelEnv):
         episode = self.episode
         episode.check_started()
         if episode.over:
+            if not actions:  # nobody is left to act, which some wrappers find out by a step
+                return {}, {}, {}, {}, {}
             raise ResetNeeded(f"the episode of {episode.name} is over: call reset() to play another")
         if actions.keys() != episode.action_spaces.keys():
             raise ValueError(f"actions must be given for {', '.join(self.agents)}, got {', '.join(map(str, actions))}")

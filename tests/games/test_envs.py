@@ -188,6 +188,7 @@ def test_a_finished_episode_cannot_go_on():
     env.step({"player_0": 0, "player_1": 1})
     with pytest.raises(ResetNeeded, match="is over"):
         env.step({"player_0": 0, "player_1": 1})
+    assert env.step({}) == ({}, {}, {}, {}, {})
 
 
 def test_text_is_rendered_or_printed(capsys):
