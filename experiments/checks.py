@@ -19,7 +19,7 @@ MOST_PROFILES = 2**17
 def check_ranges(options: Mapping[str, Any], least: Mapping[str, float], most: Mapping[str, float]) -> None:
     """Raises ValueError for options, by name, that are out of their range, or a run's name that is no folder's."""
     for name, lowest in least.items():
-        value = options[name]
+        value = options.get(name)
         if value is not None and not lowest <= value <= most.get(name, math.inf):
             highest = f" and at most {most[name]:,}" if name in most else ""
             raise ValueError(f"{name} must be at least {lowest}{highest}, got {value}")
