@@ -12,6 +12,7 @@ from games.game import Game
 from games.normal_form import NormalForm, battle_of_the_sexes, blotto, matching_pennies, rock_paper_scissors
 from games.openspiel import PREFIX
 from games.openspiel import openspiel as openspiel_game  # `games.openspiel` stays the module
+from games.pong import Pong
 from games.spelling import unknown
 
 GAMES: dict[str, Callable[..., Game]] = {
@@ -21,6 +22,7 @@ GAMES: dict[str, Callable[..., Game]] = {
     "matching_pennies": matching_pennies,
     "normal_form": NormalForm,
     "openspiel": openspiel_game,
+    "pong": Pong,
     "rock_paper_scissors": rock_paper_scissors,
 }
 """Every game by name; a factory's parameters are the game's."""

@@ -14,8 +14,8 @@ import numpy as np
 from PIL import Image
 
 from games.bucket_brigade import icons
-from games.bucket_brigade.icons import DIM, INK, ORANGE, SKY_BLUE, WHITE, Canvas, mixed, seat_colour
 from games.bucket_brigade.rules import BURNING, RUINED, SAFE, WORK, BucketBrigade, State
+from games.canvas import DIM, INK, ORANGE, PALE, SKY_BLUE, WHITE, Canvas, mixed, seat_colour
 
 WIDTH, HEIGHT = 960, 640
 CENTRE, RING, GREEN_RADIUS = (320.0, 328.0), 232.0, 192.0
@@ -195,7 +195,7 @@ def _panel(canvas: Canvas, game: BucketBrigade, seen: Lane) -> None:
         canvas.text(right, 64, "the next bits are announced", 13, DIM, "rm")
     for column, (code, word) in enumerate(((SAFE, "safe"), (BURNING, "burning"), (RUINED, "ruined"))):
         x = left + 16 + column * 96
-        icons.HOUSES[code](canvas, x, 140, 34, icons.PALE)
+        icons.HOUSES[code](canvas, x, 140, 34, PALE)
         canvas.text(x + 26, 132, str(seen.houses.count(code)), 18, anchor="lm", bold=True)
         canvas.text(x + 26, 150, word, 13, DIM, "lm")
     _table(canvas, game, seen, 182, 520)

@@ -6,9 +6,9 @@ from PIL import Image
 
 import games
 from games.bucket_brigade import BucketBrigade, State
-from games.bucket_brigade.icons import SEATS, VERMILLION, seat_colour
 from games.bucket_brigade.picture import CENTRE, RING, main
 from games.bucket_brigade.rules import BURNING, RUINED, Phases
+from games.canvas import SEATS, VERMILLION, seat_colour
 from games.game import Pictured
 from games.lanes import tree_map
 
