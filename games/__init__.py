@@ -13,6 +13,7 @@ from games.normal_form import NormalForm, battle_of_the_sexes, blotto, matching_
 from games.openspiel import PREFIX
 from games.openspiel import openspiel as openspiel_game  # `games.openspiel` stays the module
 from games.pong import Pong
+from games.signaling import Signaling
 from games.spelling import unknown
 
 GAMES: dict[str, Callable[..., Game]] = {
@@ -24,6 +25,7 @@ GAMES: dict[str, Callable[..., Game]] = {
     "openspiel": openspiel_game,
     "pong": Pong,
     "rock_paper_scissors": rock_paper_scissors,
+    "signaling": Signaling,
 }
 """Every game by name; a factory's parameters are the game's."""
 

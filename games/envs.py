@@ -7,7 +7,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Discrete
 from pettingzoo import AECEnv, ParallelEnv
 
-from games.game import Game, Pictured, factors
+from games.game import Game, Pictured, Talking, factors
 from games.window import Window
 
 RENDER_FPS = 2
@@ -15,9 +15,12 @@ RENDER_FPS = 2
 
 
 def metadata(game: Game, name: str) -> dict[str, Any]:
-    """What PettingZoo wants to know of a face."""
+    """What PettingZoo wants to know of a face, and `channels` where agents talk (`games.channel.Placement`)."""
     modes = ["human", "ansi", *(["rgb_array"] if isinstance(game, Pictured) else [])]
-    return {"name": name, "render_modes": modes, "render_fps": RENDER_FPS, "is_parallelizable": True}
+    told = {"name": name, "render_modes": modes, "render_fps": RENDER_FPS, "is_parallelizable": True}
+    if isinstance(game, Talking):
+        told["channels"] = [placement.described(game.agents) for placement in game.channels]
+    return told
 
 
 class Episode:

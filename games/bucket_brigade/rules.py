@@ -15,6 +15,7 @@ from games.bucket_brigade.layouts import LAYOUTS, Layout
 from games.bucket_brigade.params import Params, tabulate
 from games.bucket_brigade.rewards import look_up, pay, shaped
 from games.bucket_brigade.scenarios import CELL, scenario_values, whole, with_overrides
+from games.channel import Channel, Placement, broadcast
 from games.game import Array
 from games.lanes import tree_map
 from games.spelling import unknown
@@ -22,6 +23,8 @@ from games.spelling import unknown
 __all__ = ["BURNING", "DIALECTS", "REST", "RUINED", "SAFE", "WORK", "BucketBrigade", "Params", "State"]
 
 REST, WORK = 0, 1
+SIGNAL = 2
+"""The factor of an action that is broadcast."""
 
 DIALECTS = {
     # The Python environment.
@@ -254,6 +257,20 @@ class BucketBrigade:
     def truncated(self, params: Params, state: State) -> Array:
         capped = state.night >= self.max_nights
         return capped & ~self.terminated(params, state) if capped.any() else capped  # hardly ever: ask first
+
+    @property
+    def channels(self) -> tuple[Placement, ...]:
+        """As `games.game.Talking`: everyone's bit, heard by all, 0 as nothing; in first phases it is announced."""
+        everyone, bits = range(self.N), self._layout.bits(self.N, self.H)
+        channel = Channel(broadcast(everyone, everyone), vocabulary=2, silence=True)
+        factors = dict.fromkeys(everyone, (SIGNAL,))
+
+        def placed(name: str, copies: tuple[tuple[int, int], ...]) -> Placement:
+            spans = {seat: tuple((at + gap * seat, at + gap * seat + 1) for at, gap in copies) for seat in everyone}
+            return Placement(name, channel, factors, dict.fromkeys(everyone, spans))
+
+        signals = placed("signals", bits.signals)
+        return (signals, placed("announced", bits.announced)) if self.two_phase else (signals,)
 
     def describe(self, params: Params, state: State, lane: int = 0) -> str:
         ring = " ".join("_*X"[int(code)] for code in state.houses[lane])
