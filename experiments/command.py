@@ -14,7 +14,7 @@ from experiments.stop import Stop, guarded
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
     from experiments.values import Values
-    from games.game import Game, Policy
+    from games.game import Game, Playable, Policy
     from marl.oracles import Oracle
     from metasolvers import MetaSolver
 
@@ -23,7 +23,7 @@ class Plan(NamedTuple):
     """A run's parts, checked."""
 
     config: Config
-    game: "Game"
+    game: "Game | Playable"
     initial: "Sequence[Policy]"
     """A player."""
     solver: "MetaSolver"
