@@ -12,6 +12,8 @@ from games.noise import Noise, unit_seed
 
 Zeros = Callable[[tuple[int, ...], type], np.ndarray]
 
+CLOSED = "these lanes are closed: make new ones"
+
 
 class Board(NamedTuple):
     """What all lanes show, in arrays that are written in place; or a single lane's rows of them, without axis B."""
@@ -103,8 +105,18 @@ class Source(Protocol):
         """An environment of its own for one lane."""
 
 
+def blank_actions(source: Source, lanes: int, zeros: Zeros = np.zeros) -> tuple[np.ndarray, ...]:
+    """An array a seat, as `Host.step` takes them: [B] or [B, factors] int64, or [B, D] float32."""
+    return tuple(
+        zeros((lanes, *(space.shape or ())), np.float32 if isinstance(space, Box) else np.int64)
+        for space in source.action_spaces
+    )
+
+
 class Host(Protocol):
     """Has the episodes of a board's lanes, and steps them."""
+
+    board: Board
 
     def reset(self, seed: int, names: Sequence[str]) -> None:
         """Start every lane afresh; lane i's episodes are those of names[i], in order."""
@@ -113,14 +125,15 @@ class Host(Protocol):
         """One step of every lane; those whose episode ends start the next one at once."""
 
     def close(self) -> None:
-        """Close every environment; may be called again."""
+        """Close every environment; may be called again. `reset` and `step` raise ValueError from then on."""
 
 
 class Here:
-    """Episodes in this process. Implements `Host`."""
+    """Episodes in this process, shown on `board`, or on one of their own. Implements `Host`."""
 
-    def __init__(self, source: Source, board: Board):
-        self.rows = [board.row(lane) for lane in range(len(board.done))]
+    def __init__(self, source: Source, num_lanes: int, board: Board | None = None):
+        self.board = Board.of(source, num_lanes) if board is None else board
+        self.rows = [self.board.row(lane) for lane in range(num_lanes)]
         self.episodes: list[Episode] = []
         try:
             for _ in self.rows:
@@ -130,58 +143,57 @@ class Here:
             raise
 
     def reset(self, seed: int, names: Sequence[str]) -> None:
+        if not self.episodes:
+            raise ValueError(CLOSED)
         self.seed, self.names, self.begun = seed, list(names), [0] * len(self.rows)
-        for lane, row in enumerate(self.rows):
-            _clear(row)
+        for part in (self.board.rewards, self.board.terminated, self.board.truncated, self.board.done):
+            part[:] = 0
+        for lane in range(len(self.rows)):
             self._begin(lane)
+        self._blank()
 
     def step(self, actions: Sequence[np.ndarray]) -> None:
-        for lane, chosen in enumerate(zip(*(_items(action) for action in actions), strict=True)):
-            row = self.rows[lane]
-            if row.done[0]:
-                _clear(row)
-            row.rewards[:] = 0
-            before = row.terminated | row.truncated
-            self.episodes[lane].play(chosen, row)
-            ended = (row.terminated | row.truncated) & ~before
-            for seat in np.flatnonzero(ended | row.done):
-                row.finals[seat][...] = row.observations[seat] if ended[seat] else 0
-            if row.done[0]:
-                row.terminated[:] |= ~row.truncated  # seats that never came to life are over too
-                self._begin(lane)
-            else:
-                _blank(row)
+        if not self.episodes:
+            raise ValueError(CLOSED)
+        board = self.board
+        for flags in (board.terminated, board.truncated):
+            flags[board.done] = False
+        board.rewards[:] = 0
+        board.done[:] = False
+        before = board.terminated | board.truncated
+        for episode, row, *chosen in zip(self.episodes, self.rows, *map(_items, actions), strict=True):
+            episode.play(chosen, row)
+        ended = (board.terminated | board.truncated) & ~before
+        for seat, final in enumerate(board.finals):
+            final[ended[:, seat]] = board.observations[seat][ended[:, seat]]
+            final[board.done & ~ended[:, seat]] = 0
+        for lane in np.flatnonzero(board.done).tolist():
+            self._begin(lane)
+        board.terminated[board.done] |= ~board.truncated[board.done]  # seats that never came to life are over too
+        self._blank()
 
     def _begin(self, lane: int) -> None:
-        row = self.rows[lane]
         seed = unit_seed(self.seed, f"{self.names[lane]}/{self.begun[lane]}") & (2**31 - 1)
         self.begun[lane] += 1
-        self.episodes[lane].begin(seed, row)
-        _blank(row)
+        self.episodes[lane].begin(seed, self.rows[lane])
+
+    def _blank(self) -> None:
+        """Seats that are not alive see zeros, and those that do not act have no legal choice."""
+        board = self.board
+        if not board.acting.all():  # else all are alive
+            for seat, (seen, masks) in enumerate(zip(board.observations, board.legal, strict=True)):
+                seen[~board.alive[:, seat]] = 0
+                for mask in masks or ():
+                    mask[~board.acting[:, seat]] = False
 
     def close(self) -> None:
         while self.episodes:
             self.episodes.pop().close()
 
 
-def _clear(row: Board) -> None:
-    """Forget the outcome of the last step."""
-    for part in (row.rewards, row.terminated, row.truncated, row.done):
-        part[:] = 0
-
-
-def _blank(row: Board) -> None:
-    """Seats that are not alive see zeros, and those that do not act have no legal choice."""
-    for seat in np.flatnonzero(~row.alive):
-        row.observations[seat][...] = 0
-    for seat in np.flatnonzero(~row.acting):
-        for mask in row.legal[seat] or ():
-            mask[:] = False
-
-
 def _items(actions: np.ndarray) -> list:
-    """An entry a lane: integers for [B], arrays for [B, ...]."""
-    return actions.tolist() if actions.ndim == 1 else list(actions)
+    """An entry a lane: integers for [B], arrays for [B, ...], which environments may keep or write to."""
+    return actions.tolist() if actions.ndim == 1 else list(actions.copy())
 
 
 class SteppedLanes:
@@ -194,13 +206,14 @@ class SteppedLanes:
     Raises ValueError for no lanes; whatever an environment raises.
     """
 
-    def __init__(self, source: Source, num_lanes: int, host: Callable[[Source, Board], Host] = Here):
+    def __init__(self, source: Source, num_lanes: int, host: Callable[[Source, int], Host] = Here):
         if num_lanes < 1:
             raise ValueError(f"lanes need at least one episode to play, got num_lanes={num_lanes}")
         self.num_lanes, self.agents = num_lanes, source.agents
         self.observation_spaces, self.action_spaces = source.observation_spaces, source.action_spaces
-        self._board = Board.of(source, num_lanes)
-        self._host = host(source, self._board)
+        self._host = host(source, num_lanes)
+        self._board = self._host.board
+        self._wanted = blank_actions(source, num_lanes)
         self._noise: Noise | None = None
 
     def reset(self, seed: int, *units: str) -> None:
@@ -222,17 +235,50 @@ class SteppedLanes:
         return self._noise.draw(purpose, self._steps, self._block, columns)
 
     def step(self, actions: tuple[Array, ...]) -> Outcome:
-        """As `Lanes.step`. Raises ValueError for actions that are not one array a seat; what environments raise."""
+        """As `Lanes.step`. Raises ValueError for actions that are not one legal array a seat; what environments raise.
+
+        Actions of seats that do not act may be anything.
+        """
         board = self._started()
-        shapes = [(self.num_lanes, *(space.shape or ())) for space in self.action_spaces]
-        if [action.shape for action in actions] != shapes:
-            raise ValueError(f"actions must be {shapes}, got {[action.shape for action in actions]}")
         over = (board.terminated | board.truncated) & ~board.done[:, None]
-        self._host.step(actions)
+        self._host.step(self._checked(actions))
         self._steps += 1
         self._ended = ((board.terminated | board.truncated) & ~over) | board.done[:, None]
         parts = (board.rewards, board.terminated, board.truncated, board.done)
         return Outcome(*(part.copy() for part in parts))
+
+    def _checked(self, actions: tuple[Array, ...]) -> list[np.ndarray]:
+        """The actions as a host takes them: environments see the same wherever they are."""
+        shapes = [wanted.shape for wanted in self._wanted]
+        if [action.shape for action in actions] != shapes:
+            raise ValueError(f"actions must be {shapes}, got {[action.shape for action in actions]}")
+        for agent, action, wanted in zip(self.agents, actions, self._wanted, strict=True):
+            if not np.can_cast(action.dtype, wanted.dtype, "same_kind"):
+                raise ValueError(f"actions of {agent} must be {wanted.dtype}, got {action.dtype}")
+        cast = [action.astype(wanted.dtype, copy=False) for action, wanted in zip(actions, self._wanted, strict=True)]
+        for seat, action in enumerate(cast):
+            wrong = self._board.acting[:, seat] & ~self._within(seat, action)
+            if wrong.any():
+                lane = int(wrong.argmax())
+                agent, masks = self.agents[seat], self._board.legal[seat]
+                legal = [] if masks is None else [np.flatnonzero(mask[lane]).tolist() for mask in masks]
+                allowed = f"; legal now: {' and '.join(map(str, legal))}" if legal else ""
+                space = self.action_spaces[seat]
+                raise ValueError(f"{agent} must act within {space}, got {action[lane]} in lane {lane}{allowed}")
+        return cast
+
+    def _within(self, seat: int, action: np.ndarray) -> np.ndarray:
+        """[B] whether actions are within the seat's space, and legal."""
+        space, masks = self.action_spaces[seat], self._board.legal[seat]
+        if isinstance(space, Box):
+            return np.all((action >= space.low) & (action <= space.high), axis=1)
+        choices, sizes = action.reshape(self.num_lanes, -1), np.array(factors(space))
+        within = np.all((choices >= 0) & (choices < sizes), axis=1)
+        if masks is not None:
+            lanes = np.arange(self.num_lanes)
+            for column, mask in enumerate(masks):
+                within &= mask[lanes, choices[:, column].clip(0, sizes[column] - 1)]
+        return within
 
     def observe(self, seat: int) -> np.ndarray:
         return self._started().observations[seat].copy()

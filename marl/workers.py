@@ -5,20 +5,17 @@ on where it runs nor on what runs beside it: any number of workers gives the sam
 """
 
 import logging
-import multiprocessing
 import os
 import pickle
-import signal
-import threading
-import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
+
+from games.spawning import Spawned, portable, told
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +70,7 @@ class Here:
             try:
                 result = unit.run(_telling(progress, unit.name))
             except Exception as error:
-                error.add_note(_told(unit.name))
+                error.add_note(told(unit.name))
                 raise
             yield unit.name, result
 
@@ -98,7 +95,7 @@ class Processes:
         if number < 1:
             raise ValueError(f"there must be at least 1 worker, got {number}")
         self.number, self.prepare = number, prepare
-        self._idle: list[_Worker] = []
+        self._idle: list[Spawned] = []
 
     def __enter__(self) -> "Processes":
         return self  # workers start when there is something to do
@@ -114,19 +111,19 @@ class Processes:
         if len({unit.name for unit in units}) < len(units):
             raise ValueError(f"units need names of their own, got {[unit.name for unit in units]}")
         waiting, deaths = deque(units), Counter[str]()
-        busy: dict[_Worker, Unit] = {}
+        busy: dict[Spawned, Unit] = {}
         try:
             while waiting or busy:
                 while waiting and len(busy) < self.number:
                     worker = self._next_worker()
                     busy[worker] = waiting.popleft()
                     if worker.ready:
-                        worker.send(busy[worker])
+                        _send(worker, busy[worker])
                 for worker in _with_news(busy):
                     unit = busy[worker]
-                    kind, content = worker.receive(unit)
+                    kind, content = _receive(worker, unit)
                     if kind == "ready":
-                        worker.send(unit)
+                        _send(worker, unit)
                     elif kind == "progress":
                         _telling(progress, unit.name)(content)
                     else:
@@ -144,70 +141,44 @@ class Processes:
             for worker in busy:
                 worker.end(0)
 
-    def _next_worker(self) -> "_Worker":
+    def _next_worker(self) -> Spawned:
         while self._idle:
             worker = self._idle.pop()
             if worker.process.is_alive():
                 return worker
             worker.end(0)
-        return _Worker(self.prepare)
+        return Spawned(_serve, pickle.dumps(self.prepare))  # unpickling it may import what takes seconds
 
 
-class _Worker:
-    """A process that runs units it is sent, one at a time, once it has said that it is ready."""
-
-    def __init__(self, prepare: Callable[[], Any] | None):
-        self.ready = False
-        context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks, but not the threads
-        self.connection, theirs = context.Pipe()
-        # Unpickling `prepare` may import what takes seconds: by then, the worker should watch its parent.
-        self.process = context.Process(target=_serve, args=(theirs, pickle.dumps(prepare)), daemon=True)
-        # Ctrl-C reaches every process of a terminal; the mask is inherited, so workers never notice. The tracker, which
-        # the first process of this kind brings along, would undo it.
-        resource_tracker.ensure_running()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self.process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()
-
-    def send(self, unit: Unit) -> None:
-        try:
-            message = pickle.dumps(unit)
-        except Exception as error:
-            error.add_note(f"{unit.name} cannot be sent to a worker")
-            raise
-        with suppress(OSError):  # a worker that is dead tells so when it is listened to
-            self.connection.send_bytes(message)
-
-    def receive(self, unit: Unit) -> tuple[str, Any]:
-        """What it has to say of the unit: ready, progress, done, failed, or that it is dead."""
-        try:
-            message = self.connection.recv_bytes() if self.connection.poll() else b""
-        except (EOFError, OSError):
-            message = b""
-        if not message:
-            self.end(PATIENCE)
-            return "dead", None
-        try:
-            kind, content = pickle.loads(message)
-        except Exception as error:
-            error.add_note(f"what a worker sent of {unit.name} cannot be read")
-            raise
-        self.ready = True
-        return kind, content
-
-    def end(self, patience: float) -> None:
-        """Wait so many seconds for the process to end, then kill it."""
-        self.connection.close()
-        self.process.join(patience)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
+def _send(worker: Spawned, unit: Unit) -> None:
+    try:
+        message = pickle.dumps(unit)
+    except Exception as error:
+        error.add_note(f"{unit.name} cannot be sent to a worker")
+        raise
+    with suppress(OSError):  # a worker that is dead tells so when it is listened to
+        worker.connection.send_bytes(message)
 
 
-def _with_news(workers: Iterable[_Worker]) -> list[_Worker]:
+def _receive(worker: Spawned, unit: Unit) -> tuple[str, Any]:
+    """What it has to say of the unit: ready, progress, done, failed, or that it is dead."""
+    try:
+        message = worker.connection.recv_bytes() if worker.connection.poll() else b""
+    except (EOFError, OSError):
+        message = b""
+    if not message:
+        worker.end(PATIENCE)
+        return "dead", None
+    try:
+        kind, content = pickle.loads(message)
+    except Exception as error:
+        error.add_note(f"what a worker sent of {unit.name} cannot be read")
+        raise
+    worker.ready = True
+    return kind, content
+
+
+def _with_news(workers: Iterable[Spawned]) -> list[Spawned]:
     """Those of the workers that have something to say, or have died, once there are any."""
     listened = {worker.connection: worker for worker in workers}
     while True:
@@ -230,8 +201,7 @@ def available_cores() -> int:
 
 
 def _serve(connection: Connection, pickled: bytes) -> None:
-    """A worker's life: it ends when nobody sends any more, or when its parent is gone."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    """A worker's life: it ends when nobody sends any more."""
 
     def tell(kind: str, content: Any) -> None:
         connection.send_bytes(pickle.dumps((kind, content)))
@@ -253,50 +223,21 @@ def _serve(connection: Connection, pickled: bytes) -> None:
                 name = unit.name
                 tell("done", unit.run(lambda message: tell("progress", message)))
             except BaseException as error:  # a unit that exits has failed; the worker has not
-                tell("failed", _portable(error, name))
+                tell("failed", portable(error, name))
     except BaseException as error:
         with suppress(OSError):  # nobody may be there to be told
-            tell("failed", _portable(error, name))
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-def _portable(error: BaseException, name: str) -> Exception:
-    """The error with its traceback in words, or one that says the same where it is of no use to another process."""
-    try:
-        copy = pickle.loads(pickle.dumps(error))
-        usable = isinstance(copy, Exception)
-    except Exception:
-        usable = False
-    if not usable:
-        copy = RuntimeError(traceback.format_exception_only(error)[-1].strip())
-    copy.add_note(_told(name))
-    return copy
-
-
-def _told(name: str) -> str:
-    """What has just been raised, in words."""
-    return f"in {name}, process {os.getpid()}:\n{traceback.format_exc().rstrip()}"
+            tell("failed", portable(error, name))
 
 
 def _telling(progress: Progress | None, name: str) -> Callable[[Any], None]:
     return (lambda message: progress(name, message)) if progress is not None else lambda message: None
 
 
-def _tell_death(unit: Unit, worker: _Worker, times: int) -> None:
+def _tell_death(unit: Unit, worker: Spawned, times: int) -> None:
     """Warn that the unit is begun again; raises WorkersDied where that would be of no use."""
-    code = worker.process.exitcode or 0
-    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    if code > 0 and not worker.ready:
-        raise WorkersDied(
-            f"a worker {how} before it was ready: a script that starts workers must be a file, and keep what it does "
-            "under if __name__ == '__main__'"
-        )
+    how = worker.ending
+    if not worker.ready and not worker.killed:
+        raise WorkersDied(f"a worker {how}")
     if times == MOST_DEATHS:
         raise WorkersDied(
             f"{times} workers died of {unit.name}; the last {how}: is there enough memory? fewer workers need less"

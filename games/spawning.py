@@ -1,0 +1,88 @@
+"""Worker processes of this one: how they start, what they tell of errors, and how they end, at the latest with it."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import traceback
+from collections.abc import Callable
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from typing import Any
+
+GUARD = "a script that starts workers must be a file, and keep what it does under if __name__ == '__main__'"
+
+
+class Spawned:
+    """A process that runs `serve(connection, *arguments)`, a module's function, and this end of its connection.
+
+    It leaves Ctrl-C to this process, and ends with it, however that ends. Arguments are unpickled before it watches its
+    parent: what may take long, or fail, is better sent as bytes. Who listens to it sets `ready` at its first word.
+    """
+
+    def __init__(self, serve: Callable[..., None], *arguments: Any):
+        self.ready = False
+        context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks, but not the threads
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_live, args=(serve, theirs, *arguments), daemon=True)
+        # Ctrl-C reaches every process of a terminal; the mask is inherited, so workers never notice. The tracker, which
+        # the first process of this kind brings along, would undo it.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            theirs.close()
+
+    def end(self, patience: float) -> None:
+        """Hang up, wait so many seconds for the process to end, then kill it."""
+        self.connection.close()
+        self.process.join(patience)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+    @property
+    def killed(self) -> bool:
+        """Whether a signal ended it."""
+        return (self.process.exitcode or 0) < 0
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
+        code = self.process.exitcode or 0
+        if self.killed:
+            return f"was killed by {signal.Signals(-code).name}"
+        return f"ended with exit code {code}" + ("" if self.ready else f" before it was ready: {GUARD}")
+
+
+def _live(serve: Callable[..., None], connection: Connection, *arguments: Any) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    serve(connection, *arguments)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def portable(error: BaseException, where: str) -> Exception:
+    """The error with its traceback in words, or one that says the same where it is of no use to another process."""
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+        usable = isinstance(copy, Exception)
+    except Exception:
+        usable = False
+    if not usable:
+        copy = RuntimeError(traceback.format_exception_only(error)[-1].strip())
+    copy.add_note(told(where))
+    return copy
+
+
+def told(where: str) -> str:
+    """What has just been raised, in words."""
+    return f"in {where}, process {os.getpid()}:\n{traceback.format_exc().rstrip()}"
