@@ -131,7 +131,7 @@ def check_games() -> Iterator[Finding]:
 
     for name in games.GAMES:
         try:
-            game = games.make(name)
+            game = games.make_game(name)
         except ValueError as error:  # what it needs is an extra
             yield Finding(f"game {name}", "not here", advice=str(error))
             continue

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 from counterplay.screen import Screen, bare_table
 from experiments.run import invocation
-from games import GAMES, env_id, make
+from games import GAMES, env_id, make_game
 from games.game import Game
 from games.play import states
 from games.policies import Uniform
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         screen.print(bare_table(("game", "players", "actions", "observations", "what it is"), rows))
         screen.print(f"{invocation()} games NAME shows a game's parameters, spaces and a start state")
         return 0
-    game = make(options.name)
+    game = make_game(options.name)
     for part in _described(options.name, game, options.seed):
         screen.print(part)
     return 0
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _row(name: str) -> tuple[str, ...]:
     try:
-        game = make(name)
+        game = make_game(name)
     except ValueError as error:  # what it needs is not installed
         return (name, "", "", "", str(error))
     observed = " ".join(dict.fromkeys(str(space.shape[0]) for space in game.observation_spaces))

@@ -8,7 +8,8 @@ from pettingzoo import AECEnv, ParallelEnv, register
 
 from games.bucket_brigade import BucketBrigade
 from games.envs import AECFace, ParallelFace
-from games.game import Game
+from games.game import Game, Playable
+from games.naming import parsed
 from games.normal_form import NormalForm, battle_of_the_sexes, blotto, matching_pennies, rock_paper_scissors
 from games.openspiel import PREFIX
 from games.openspiel import openspiel as openspiel_game  # `games.openspiel` stays the module
@@ -30,8 +31,12 @@ GAMES: dict[str, Callable[..., Game]] = {
 """Every game by name; a factory's parameters are the game's."""
 
 
-def make(name: str, **params: Any) -> Game:
-    """The game called `name`; "openspiel:leduc_poker(players=3)" is that game of OpenSpiel.
+def make(name: str, **params: Any) -> Game | Playable:
+    """The game called `name`, whose parameters may also be written in brackets: "bucket_brigade(scenario=rest_trap)".
+
+    "openspiel:leduc_poker(players=3)" is that game of OpenSpiel. Other people's PettingZoo environments are played in
+    lanes (`games.external.external`): "mpe2.simple_tag_v3", "classic/connect_four_v3" or just "connect_four", where no
+    game of ours has the name; the prefix "pettingzoo:" says that it must be one.
 
     Raises ValueError for unknown names and parameters.
     """
@@ -39,13 +44,31 @@ def make(name: str, **params: Any) -> Game:
         if "game" in params or name == PREFIX:
             raise ValueError(f"name one game of OpenSpiel, as in 'openspiel:leduc_poker'; got {name!r} and {params}")
         name, params = "openspiel", params | {"game": name.removeprefix(PREFIX)}
+    name, written = parsed(name)
+    twice = sorted(written.keys() & params.keys())
+    if twice:
+        raise ValueError(f"parameters of {name} must be given once, got {', '.join(twice)} twice")
+    params = written | params
     if name not in GAMES:
-        raise unknown("game", name, GAMES)
+        from games.external import external  # which nobody else has to wait for
+        from games.external.loading import is_name, short_ids
+
+        if is_name(name):
+            return external(name, **params)
+        raise unknown("game", name, GAMES, short_ids())
     known = signature(GAMES[name]).parameters
     for parameter in params:
         if parameter not in known:
             raise unknown(f"parameter of {name}", parameter, known)
     return GAMES[name](**params)
+
+
+def make_game(name: str, **params: Any) -> Game:
+    """A game of pure functions. Raises ValueError for somebody's environment; else as `make`."""
+    game = make(name, **params)
+    if not isinstance(game, Game):
+        raise ValueError(f"{name} is no game of pure functions, but an environment: make({name!r}) has it in lanes")
+    return game
 
 
 def parallel_env(
@@ -56,12 +79,12 @@ def parallel_env(
     Legal actions are `info["action_mask"]`, which the action space's `sample` takes. Where turns alternate, those whose
     turn it is not must wait, by choice 0, which alone their masks allow and which then does nothing.
     """
-    return ParallelFace(make(name, **params), f"{name}_v0", render_mode, max_cycles)
+    return ParallelFace(make_game(name, **params), f"{name}_v0", render_mode, max_cycles)
 
 
 def env(name: str, render_mode: str | None = None, max_cycles: int | None = None, **params: Any) -> AECEnv:
     """The game as a PettingZoo AEC environment; raises as `make`. Legal actions are `info["action_mask"]`."""
-    return AECFace(make(name, **params), f"{name}_v0", render_mode, max_cycles)
+    return AECFace(make_game(name, **params), f"{name}_v0", render_mode, max_cycles)
 
 
 def env_id(name: str) -> str:

@@ -17,7 +17,7 @@ WINDOWS, SECONDS = 5, 0.4
 
 def rows() -> Iterator[Row]:
     """Lane-steps per CPU second on one core, with noise, auto-reset and random actions; best of several windows."""
-    lanes = GameLanes(games.make("bucket_brigade"), LANES)
+    lanes = GameLanes(games.make_game("bucket_brigade"), LANES)
     lanes.reset(0)
     actions = _random_actions(lanes)
     face = _face_steps("bucket_brigade")
@@ -38,7 +38,7 @@ def rows() -> Iterator[Row]:
 
 def _pennies() -> Iterator[Row]:
     """Matching pennies, an episode a step, beside OpenSpiel's environment of the same game."""
-    lanes = GameLanes(games.make("matching_pennies"), LANES)
+    lanes = GameLanes(games.make_game("matching_pennies"), LANES)
     lanes.reset(0)
     actions = _random_actions(lanes)
     environment = rl_environment.Environment("matrix_mp")

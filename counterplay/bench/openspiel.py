@@ -81,7 +81,7 @@ def ours(game: str, lanes: int) -> Play:
     from games.noise import Purpose
     from games.policies import draw_legal
 
-    played = GameLanes(games.make(f"openspiel:{game}"), lanes)
+    played = GameLanes(games.make_game(f"openspiel:{game}"), lanes)
     played.reset(0)
     seats = range(len(played.agents))
 

@@ -23,7 +23,7 @@ def rows() -> Iterator[Row]:
     """Learner steps per CPU second on one core with the defaults, against players that cost next to nothing."""
     torch.set_num_threads(1)
     ppo = PPO()
-    game = games.make("bucket_brigade")
+    game = games.make_game("bucket_brigade")
     populations = [[AlwaysRest()]] * len(game.agents)
     lanes = Versus(GameLanes(game, ppo.num_lanes), populations, np.ones((1,) * len(populations)), [0])
     learner = PPOLearner(ppo, lanes, [0], 0, "cpu", {})

@@ -49,7 +49,7 @@ def resume() -> float:
 def fill() -> None:
     """Play all profiles of many neural policies, solve the empirical game, and print the memory it took in bytes."""
     torch.set_num_threads(1)
-    game, generator = games.make("bucket_brigade", max_nights=13), np.random.default_rng(0)
+    game, generator = games.make_game("bucket_brigade", max_nights=13), np.random.default_rng(0)
     populations = [
         [
             NeuralPolicy.of(policy_layers(observed.shape[0], (64, 64), factors(acted), generator), acted)

@@ -1,13 +1,14 @@
-"""The checks: `check` of a PettingZoo environment, `check_faces` of two faces of one game, `check_game` of a kernel."""
+"""The checks: `check` of PettingZoo environments, `check_faces` of a game's, `check_game` of kernels, `check_lanes`."""
 
 from collections.abc import Collection, Iterator, Sequence
 from math import inf, prod
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import MultiDiscrete
 
 from games.conformance.kernels import KERNEL_RULES, Batch, Put
-from games.conformance.lanes import LANES_RULES
+from games.conformance.lanes import LANES_RULES, OWN_RULES, PLAYABLE_RULES, LanesCase
 from games.conformance.moments import AEC_RULES, MOMENT_RULES
 from games.conformance.record import Driver, Frozen, Moment, difference, freeze_moment, global_random, made
 from games.conformance.refusals import REFUSAL_RULES
@@ -23,7 +24,7 @@ from games.conformance.rules import (
     unbroken,
 )
 from games.conformance.runs import NEED_SEEDS, RUN_RULES, Case, EnvFn
-from games.game import Game
+from games.game import Game, Playable
 
 RULES: dict[str, str] = {
     "plays": "Resets, and steps with legal actions, raise nothing.",
@@ -33,6 +34,9 @@ RULES: dict[str, str] = {
 
 GAME_RULES: dict[str, str] = first_lines({**KERNEL_RULES, **LANES_RULES})
 """Every rule `check_game` asks, and what it says, in the order of asking."""
+
+LANES: dict[str, str] = first_lines(PLAYABLE_RULES)
+"""Every rule `check_lanes` asks, and what it says, in the order of asking."""
 
 
 def check(
@@ -226,16 +230,57 @@ def check_game(
 
 def game_verdicts(batch: Batch, skip: Collection[str] = ()) -> Iterator[Verdict]:
     """One verdict for each of `GAME_RULES`, in their order. Raises ValueError for unknown names in `skip`."""
-    skipped = checked_names(skip, GAME_RULES)
-    for name, rule in {**KERNEL_RULES, **LANES_RULES}.items():
+    yield from _each({**KERNEL_RULES, **LANES_RULES}, batch, skip)
+
+
+def _each(rules: dict, case: Any, skip: Collection[str]) -> Iterator[Verdict]:
+    skipped = checked_names(skip, rules)
+    for name, rule in rules.items():
         if name in skipped:
             yield Verdict(name, unchecked="skipped")
             continue
         try:
-            rule(batch)
+            yield Verdict(name, unchecked=rule(case))
         except Broken as broken:
             yield Verdict(name, _error(name, broken, broken.__cause__))
         except FAULTS as error:
             yield Verdict(name, _error(name, Broken(f"the game raised {error!r}"), error))
-        else:
-            yield Verdict(name)
+
+
+def check_lanes(
+    playable: Game | Playable, lanes: int = 3, steps: int = 60, seed: int = 0, skip: Collection[str] = ()
+) -> Report:
+    """Ask all `LANES` rules of whatever is played in lanes, in `steps` steps of uniform legal play of `lanes` units.
+
+    Where lanes do not repeat themselves and an environment is to blame, the error says so, with what that does when it
+    is played by itself.
+
+    Raises ConformanceError for the first broken rule, with the rule, the agent and the step; ValueError for invalid
+    arguments.
+
+    >>> from games import make
+    >>> check_lanes(make("rock_paper_scissors", rounds=3)).episodes
+    60
+    """
+    case = LanesCase(playable, lanes, steps, seed)
+    return reported(unbroken(lanes_verdicts(case, skip)), case.episodes, steps * lanes)
+
+
+def lanes_verdicts(case: LanesCase, skip: Collection[str] = ()) -> Iterator[Verdict]:
+    """One verdict for each of `LANES`, in their order. Raises ValueError for unknown names in `skip`."""
+    for verdict in _each(PLAYABLE_RULES, case, skip):
+        rule, make = OWN_RULES.get(verdict.rule), getattr(case.playable, "make", None)
+        if verdict.broken and rule and make:
+            own = _asked(rule, _own_case(make, case))
+            if own.broken:
+                broken = Broken(f"{verdict.broken}; so it is in the environment by itself: {own.broken}")
+                verdict = Verdict(verdict.rule, _error(verdict.rule, broken, own.broken))
+        yield verdict
+
+
+def _own_case(make: EnvFn, case: LanesCase) -> Case:
+    """The environment by itself, and its main run."""
+    own = Case(make, 3, case.seed, case.steps)
+    with global_random(0):
+        own.main = own.play()
+    return own

@@ -294,7 +294,7 @@ def _numbered(space: Space, bins: int | None) -> tuple[list[int], Callable[[np.n
         return [bins] * values.shape[1], lambda choices: decode(values[choices, columns])
     if isinstance(space, Dict | Tuple):
         names = list(space.spaces) if isinstance(space, Dict) else None
-        inner: Any = space.spaces if names is None else list(space.spaces.values())
+        inner = list(space.spaces.values()) if isinstance(space, Dict) else list(space.spaces)
         parts = [_numbered(part, bins) for part in inner]
         ends = np.cumsum([len(sizes) for sizes, _ in parts])
 
