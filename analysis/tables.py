@@ -18,7 +18,9 @@ MEASURES = {
     "full_gap": "gap in the whole game",
     "team_return": "team return per episode",
     "team_return_per_night": "team return per night",
+    "team_return_per_step": "team return per step",
     "nights": "nights per episode",
+    "steps": "steps per episode",
 }
 """What is measured of a whole iteration: metric -> what it is called."""
 
@@ -29,7 +31,9 @@ SHORT = {
     "full_gap": "gap, whole game",
     "team_return": "team return",
     "team_return_per_night": "per night",
+    "team_return_per_step": "per step",
     "nights": "nights",
+    "steps": "steps",
 }
 """Short names of `MEASURES`, so that the rows of an ordinary run fit 100 columns."""
 

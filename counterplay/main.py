@@ -33,6 +33,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "psro": Command("experiments.psro_bucket_brigade", "PSRO with alpha-rank and PPO on Bucket Brigade"),
+    "psro-game": Command("experiments.psro", "PSRO with PPO on any game: ours, PettingZoo's, OpenSpiel's, ..."),
     "psro-openspiel": Command(
         "experiments.psro_openspiel", "PSRO and the double oracle on games of OpenSpiel, exactly"
     ),

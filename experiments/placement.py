@@ -35,16 +35,26 @@ def began_as(folder: Path, placed: Configured) -> Configured:
     try:
         # A run may have been extended since.
         values["iterations"] = max(values["iterations"], finished_iterations(folder / "snapshots") - 1)
-        ppo = PPO(**values["ppo"] | {"hidden": tuple(values["ppo"]["hidden"])})
-        return replace(placed, **values | {"ppo": ppo})
+        return replace(placed, **_tuples(values) | {"ppo": PPO(**_tuples(values["ppo"]))})
     except (KeyError, TypeError) as error:
         raise ValueError(f"{folder} was written by another version of this program ({error}): use that") from None
 
 
 def settings(config: Config) -> dict[str, Any]:
     """What the results depend on, as plain JSON values."""
-    values = {name: value for name, value in asdict(config).items() if name not in PLACEMENT}
-    return values | {"ppo": values["ppo"] | {"hidden": list(config.ppo.hidden)}}
+    return _lists({name: value for name, value in asdict(config).items() if name not in PLACEMENT})
+
+
+def _lists(values: dict[str, Any]) -> dict[str, Any]:
+    """With lists for tuples, as JSON has it."""
+    return {
+        name: _lists(v) if isinstance(v, dict) else list(v) if isinstance(v, tuple) else v for name, v in values.items()
+    }
+
+
+def _tuples(values: dict[str, Any]) -> dict[str, Any]:
+    """With tuples for lists, as options have it."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def resume_command(config: Config, iterations: int | None = None) -> str:

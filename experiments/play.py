@@ -79,7 +79,7 @@ def show(options: Options) -> None:
     config = began_as(options.run, Config())
     snapshot = _snapshot(options.run, options.iteration)
     numbers = _numbers(snapshot, options.profile, options.seed)
-    game = config.game()
+    game = config.make_game()
     profile: Profile = [population[i] for population, i in zip(snapshot.populations, numbers, strict=True)]
     window = Window(f"Bucket Brigade: {config.scenario}") if options.render == "human" else None
     console = Console(highlight=False, soft_wrap=True)

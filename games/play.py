@@ -30,6 +30,7 @@ class Episodes(NamedTuple):
 
     returns: np.ndarray  # [..., N] float64, undiscounted sums of each agent's rewards
     lengths: np.ndarray  # [...] steps
+    won: np.ndarray  # [..., N] float64, sums of each agent's positive rewards
 
 
 def play(
@@ -41,7 +42,7 @@ def play(
     max_lanes: int = MAX_LANES,
     max_steps: int = MAX_STEPS,
 ) -> Episodes:
-    """`episodes` episodes of each of P profiles: returns [P, episodes, N], lengths [P, episodes].
+    """`episodes` episodes of each of P profiles: returns and won [P, episodes, N], lengths [P, episodes].
 
     Profile p plays the unit of work named `units[p]`: its numbers depend on (seed, its unit's name, episodes) only,
     not on the profiles it is batched with. `game` may be a function that makes lanes of a given number instead; lanes
@@ -80,7 +81,7 @@ def play_mixture(
     unit: str,
     max_steps: int = MAX_STEPS,
 ) -> Episodes:
-    """Episodes each cast with one joint profile from sigma: returns [episodes, N], lengths [episodes].
+    """Episodes each cast with one joint profile from sigma: returns and won [episodes, N], lengths [episodes].
 
     They are played in blocks of at most `MAX_LANES`. Raises ValueError as `play` does.
     """
@@ -126,8 +127,8 @@ def _cast_episodes(
         actions = cast.act()
         return tuple(actions[seat] for seat in seats)
 
-    returns, lengths = _episodes(lanes, act, cast.recast, 1, episodes, max_steps)
-    return Episodes(returns[0], lengths[0])
+    played = _episodes(lanes, act, cast.recast, 1, episodes, max_steps)
+    return Episodes(*(part[0] for part in played))
 
 
 def _check_episodes(episodes: int) -> None:
@@ -185,7 +186,7 @@ class _Profiles:
 def _episodes(
     lanes: Lanes, act: Act, restart: Callable[[Array], None], units: int, episodes: int, max_steps: int
 ) -> Episodes:
-    """The first `episodes` of each unit: returns [units, episodes, N], lengths [units, episodes].
+    """The first `episodes` of each unit: returns and won [units, episodes, N], lengths [units, episodes].
 
     Every lane plays as many of them as another, but for one: as many as ended first would be short ones.
     """
@@ -193,11 +194,13 @@ def _episodes(
     most = -(-episodes // each)
     wanted = np.tile((episodes - np.arange(each) - 1) // each + 1, units)
     returns = np.zeros((most + 1, lanes.num_lanes, len(lanes.agents)))  # last, what nobody asked for
-    lengths = np.zeros((most + 1, lanes.num_lanes), np.int64)
+    lengths, won = np.zeros(returns.shape[:2], np.int64), np.zeros_like(returns)
     number, lane = np.zeros(lanes.num_lanes, np.int64), np.arange(lanes.num_lanes)
     while True:
         outcome = lanes.step(act())
-        returns[number, lane] += to_numpy(outcome.rewards)
+        rewards = to_numpy(outcome.rewards)
+        returns[number, lane] += rewards
+        won[number, lane] += np.maximum(rewards, 0)
         lengths[number, lane] += 1
         number = np.minimum(number + to_numpy(outcome.done), most)
         running = number < wanted
@@ -208,7 +211,7 @@ def _episodes(
             raise _endless(endless.sum(), max_steps)
         if most > 1:
             restart(outcome.done)
-    return Episodes(*(_by_unit(part[:-1], units)[:, :episodes] for part in (returns, lengths)))
+    return Episodes(*(_by_unit(part[:-1], units)[:, :episodes] for part in (returns, lengths, won)))
 
 
 def _by_unit(part: np.ndarray, units: int) -> np.ndarray:

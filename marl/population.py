@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -101,6 +101,7 @@ class Value(NamedTuple):
 
     returns: np.ndarray  # [E, N] each agent's return of an episode
     lengths: np.ndarray  # [E]
+    won: np.ndarray  # [E, N] what of it were gains: sums of positive rewards
 
     @property
     def mean(self) -> np.ndarray:
@@ -123,6 +124,28 @@ class Value(NamedTuple):
         """Mean over episodes of the team's return divided by the episode's length."""
         team = self.returns.sum(axis=1) / self.lengths
         return Estimate(float(team.mean()), float(_standard_error(team)), "estimate")
+
+
+def points_won(value: Value, seats: Sequence[int]) -> Estimate:
+    """The share that these seats won of all they won or lost: of points, where each is a reward of 1 or -1."""
+    won = value.won[:, seats].sum(axis=1)
+    stakes = 2 * won - value.returns[:, seats].sum(axis=1)
+    share = won.sum() / stakes.sum()
+    return _share(share, _standard_error(won - share * stakes) / stakes.mean(), len(won))  # of a ratio of means
+
+
+def episodes_won(value: Value, seats: Sequence[int]) -> Estimate:
+    """The share of episodes in which these seats together earn more than 0."""
+    won = value.returns[:, seats].sum(axis=1) > 0
+    return _share(won.mean(), _standard_error(won), len(won))
+
+
+def _share(share: Any, error: Any, episodes: int) -> Estimate:
+    """Of 0 or 1 the standard error is that with one more episode won and one more lost: it is not known exactly."""
+    if share in (0, 1):
+        careful = (share * episodes + 1) / (episodes + 2)
+        error = np.sqrt(careful * (1 - careful) / (episodes + 2))
+    return Estimate(float(share), float(error), "estimate")
 
 
 def mixture_value(
@@ -154,6 +177,22 @@ def _deviating(
     seat, policy = deviation
     alone = [[policy] if i == seat else population for i, population in enumerate(populations)]
     return alone, sigma.sum(axis=seat, keepdims=True)
+
+
+def duel_value(
+    game: Game | Playable,
+    populations: Populations,
+    sigma: np.ndarray,
+    seats: Sequence[int],
+    others: Sequence[Policy],
+    episodes: int,
+    seed: int,
+    unit: str,
+) -> Value:
+    """As `mixture_value`, with `seats` alone playing sigma: every other seat i plays others[i]."""
+    rivals = tuple(seat for seat in range(sigma.ndim) if seat not in seats)
+    mixed = [[others[i]] if i in rivals else population for i, population in enumerate(populations)]
+    return mixture_value(game, mixed, sigma.sum(axis=rivals, keepdims=True), episodes, seed, unit)
 
 
 class FullGap(NamedTuple):

@@ -78,7 +78,7 @@ def test_everything_is_exact_but_what_learners_report(kind: str, runs: dict[str,
 def test_the_stored_policies_have_the_stored_payoffs(kind: str, runs: dict[str, Path]) -> None:
     store, folder = PolicyStore(runs[kind] / "policies"), runs[kind] / "snapshots"
     last = load_snapshot(folder, finished_iterations(folder) - 1, store)
-    game = parse(KINDS[kind]).rules()
+    game = parse(KINDS[kind]).make_game()
     np.testing.assert_allclose(evaluate_exact(game, last.populations).mean, last.payoffs.mean, rtol=0, atol=1e-12)
 
 

@@ -1,0 +1,163 @@
+"""PSRO with PPO best responses on any game: ours, OpenSpiel's, PettingZoo's or anybody's.
+
+python experiments/psro.py --help
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+if __name__ == "__main__":  # run as a file, only this folder is on the path
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from experiments.stop import end_at_once
+
+    end_at_once()
+
+from experiments.checks import check_profiles, check_trainable, checked_device, checked_solver
+from experiments.command import Plan, parsed, run
+from experiments.known_settings import settings_of
+from experiments.options import Placed, Simulated, as_name, early
+
+# What imports torch, or takes its time, is imported where it is used: --help answers at once.
+if TYPE_CHECKING:
+    from games.game import Game, Playable
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is played."""
+
+    game: str = "pong"
+    """A game of `counterplay games`, with parameters as in "pong(points=1)"; a PettingZoo environment such as
+    connect_four_v3 or "mpe2.simple_tag_v3(max_cycles=25)"; openspiel:NAME, or gymnasium:NAME for one player."""
+
+
+@dataclass(frozen=True)
+class Duels:
+    """Further measures."""
+
+    tolerance: float | None = None
+    """Gap that meta-solvers which learn (regret_matching, hedge, ...) may leave; their own by default."""
+    score_against: tuple[str, ...] = ("uniform",)
+    """Scripted policies of the game that every meta-strategy is played against, each player alone or in its team."""
+    teams: tuple[str, ...] = ()
+    """Players that are on one side then, such as 0,1,2 3; by default everyone is alone."""
+
+
+@dataclass(frozen=True)
+class Config(Placed, Duels, Simulated, Asked):
+    """Policy-space response oracles (PSRO) on any game.
+
+    Every iteration trains one best response per player by PPO against the meta-strategy so far, plays all new profiles
+    of policies, and solves the empirical game again. Defaults depend on the game: --game NAME --help shows them.
+    Results go to a run folder; Ctrl-C loses at most the best response in training, and --resume goes on to exactly the
+    result of an uninterrupted run. Bucket Brigade and exact OpenSpiel have commands of their own: `counterplay psro`,
+    `counterplay psro-openspiel`.
+    """
+
+    command: ClassVar[str] = "psro-game"
+    plays: ClassVar[str] = "any game"
+    extendable: ClassVar[tuple[str, ...]] = ("iterations", "device")
+    """A longer run begins like a shorter one, and devices come and go."""
+    further: ClassVar[tuple[str, ...]] = ("play",)
+    """Commands to look at a finished run with, beside those for any run."""
+
+    def played_as(self) -> str:
+        return as_name(self.game)
+
+    @property
+    def files(self) -> dict[str, str]:
+        from games.openspiel import PREFIX, files
+
+        return files(self.game.removeprefix(PREFIX)) if self.game.startswith(PREFIX) else {}
+
+    def make_game(self) -> "Game | Playable":
+        """The game that is played. Raises ValueError for one that is unknown, or cannot be made."""
+        from games import make
+
+        return make(self.game)
+
+    def headline(self, iteration: int, responses: str | None) -> list[str]:
+        """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""
+        return [
+            f"PSRO with {self.meta_solver} on {self.game}, seed {self.seed}, iteration {iteration}",
+            self.measured_by(responses),
+        ]
+
+
+def defaults(game: str) -> Config:
+    """Options for a game by its name and parameters."""
+    return Config(game=game, **settings_of(game))
+
+
+def tiny(config: Config) -> Config:
+    """Budgets that take seconds."""
+    ppo = replace(config.ppo, steps=512, num_lanes=16, horizon=16, epochs=1, minibatches=1, hidden=(16,))
+    return replace(config, iterations=1, episodes=8, ppo=ppo, gap_steps=512, gap_episodes=32, workers=1, smoke=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code (see `experiments.stop.guarded`)."""
+    return run(arguments, parse, planned)
+
+
+def parse(given: list[str]) -> Config:
+    """The configuration on the command line; what it leaves open is the default of the game, tiny, or as a resumed run
+    began.
+    """
+    default = defaults(early(given, Config, ("game",))["game"])
+    return parsed(given, default, tiny(default), ("game",))
+
+
+def planned(config: Config) -> Plan:
+    """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
+    from experiments.values import Played
+    from games.scripted import profile
+
+    game = config.make_game()
+    check_trainable(game, config.game)
+    players = len(game.agents)
+    initial = profile(config.initial, game)
+    rivals = {name: profile(name, game) for name in config.score_against}
+    solver = checked_solver(
+        config.meta_solver,
+        players,
+        alpha=config.alpha,
+        population_size=config.population_size,
+        tolerance=config.tolerance,
+    )
+    check_profiles(config.iterations, players)
+    return Plan(
+        config,
+        game,
+        initial,
+        solver,
+        checked_device(config.device),
+        config.ppo,
+        Played(
+            game, config.episodes, config.gap_episodes, config.seed, rivals=rivals, teams=sides(config.teams, players)
+        ),
+        config.workers,
+        replace(config.ppo, steps=config.gap_budget) if config.gap_budget else None,
+    )
+
+
+def sides(teams: Sequence[str], players: int) -> list[tuple[int, ...]]:
+    """Who plays together against everybody else; where that is nobody, there is no such team.
+
+    Raises ValueError for what is no list of players, or names one twice.
+    """
+    split = [team.split(",") for team in teams] or [[str(player)] for player in range(players)]
+    known = {str(player) for player in range(players)}
+    named = [player for team in split for player in team]
+    if not set(named) <= known or len(set(named)) < len(named):
+        raise ValueError(
+            f"teams must be players, each at most once, as in --teams 0,2 1: of 0..{players - 1}, got {' '.join(teams)}"
+        )
+    return [tuple(map(int, team)) for team in split if len(team) < players]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
