@@ -45,19 +45,33 @@ def make(name: str, **params: Any) -> Game:
 
 
 def parallel_env(
-    name: str, render_mode: str | None = None, max_cycles: int | None = None, **params: Any
+    name: str,
+    render_mode: str | None = None,
+    max_cycles: int | None = None,
+    mask_in_observation: bool = False,
+    **params: Any,
 ) -> ParallelEnv:
     """The game as a PettingZoo Parallel environment; raises as `make`.
 
     Legal actions are `info["action_mask"]`, which the action space's `sample` takes. Where turns alternate, those whose
-    turn it is not must wait, by choice 0, which alone their masks allow and which then does nothing.
+    turn it is not must wait, by choice 0, which alone their masks allow and which then does nothing. With
+    `mask_in_observation` observations are dictionaries, of `observation` and `action_mask`, as many trainers expect.
     """
-    return ParallelFace(make(name, **params), f"{name}_v0", render_mode, max_cycles)
+    return ParallelFace(make(name, **params), f"{name}_v0", render_mode, max_cycles, mask_in_observation)
 
 
-def env(name: str, render_mode: str | None = None, max_cycles: int | None = None, **params: Any) -> AECEnv:
-    """The game as a PettingZoo AEC environment; raises as `make`. Legal actions are `info["action_mask"]`."""
-    return AECFace(make(name, **params), f"{name}_v0", render_mode, max_cycles)
+def env(
+    name: str,
+    render_mode: str | None = None,
+    max_cycles: int | None = None,
+    mask_in_observation: bool = False,
+    **params: Any,
+) -> AECEnv:
+    """The game as a PettingZoo AEC environment; raises as `make`.
+
+    Legal actions are `info["action_mask"]`, and with `mask_in_observation` in observations too, as in `parallel_env`.
+    """
+    return AECFace(make(name, **params), f"{name}_v0", render_mode, max_cycles, mask_in_observation)
 
 
 def env_id(name: str) -> str:
