@@ -48,7 +48,9 @@ COMMANDS = {
     "play": Command("experiments.play", "an episode of a run's policies, to look at"),
     "responses": Command("experiments.responses", "a run's best responses beside scripted replies", typed=True),
     "games": Command("counterplay.games", "the games there are, with their parameters and spaces"),
-    "conform": Command("games.conformance.__main__", "whether an environment or a game keeps the rules", typed=True),
+    "conform": Command(
+        "counterplay.conform", "whether an environment or a game keeps the rules, or all of them", typed=True
+    ),
     "parity": Command("games.bucket_brigade.parity", "Bucket Brigade beside published and measured values", typed=True),
     "optimum": Command("games.bucket_brigade.optimum", "the most that teams can earn in Bucket Brigade", typed=True),
     "rings": Command("games.bucket_brigade.small_rings", "exact gains of scripted teams on small rings", typed=True),

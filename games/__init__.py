@@ -47,9 +47,10 @@ def make(name: str, **params: Any) -> Game | Playable:
     """The game called `name`, whose parameters may also be written in brackets: "bucket_brigade(scenario=rest_trap)".
 
     "openspiel:leduc_poker(players=3)" is that game of OpenSpiel, compiled; "openspiel_stepped:chess" one that may be
-    too large for that, which is played in lanes on NumPy (`games.lanes.lanes_of`), and slower. Other people's PettingZoo
-    environments are played in lanes too (`games.external.external`): "mpe2.simple_tag_v3", "classic/connect_four_v3"
-    or just "connect_four", where no game of ours has the name; the prefix "pettingzoo:" says that it must be one.
+    too large for that, which is played in lanes on NumPy (`games.lanes.lanes_of`), and slower. Other people's
+    PettingZoo environments are played in lanes too (`games.external.external`): "mpe2.simple_tag_v3",
+    "classic/connect_four_v3" or just "connect_four", where no game of ours has the name; the prefix "pettingzoo:" says
+    that it must be one.
 
     Raises ValueError for unknown names and parameters.
     """
@@ -86,21 +87,43 @@ def make_game(name: str, **params: Any) -> Game:
     return game
 
 
+def _faced(name: str, **params: Any) -> Game | Stepped:
+    """What has no face yet."""
+    game = make(name, **params)
+    if not isinstance(game, Game | Stepped):
+        raise ValueError(f"{name} is a PettingZoo environment already: make({name!r}) has it in lanes, .make() by itself")
+    return game
+
+
 def parallel_env(
-    name: str, render_mode: str | None = None, max_cycles: int | None = None, **params: Any
+    name: str,
+    render_mode: str | None = None,
+    max_cycles: int | None = None,
+    mask_in_observation: bool = False,
+    **params: Any,
 ) -> ParallelEnv:
     """The game as a PettingZoo Parallel environment; raises as `make`.
 
     Legal actions are `info["action_mask"]`, which the action space's `sample` takes. Where turns alternate, those whose
     turn it is not must wait, by choice 0, which alone their masks allow and which then does nothing; continuous actions
-    have no masks, and are ignored then.
+    have no masks, and are ignored then. With `mask_in_observation` observations are dictionaries, of `observation` and
+    `action_mask`, as many trainers expect.
     """
-    return ParallelFace(make_game(name, **params), f"{name}_v0", render_mode, max_cycles)
+    return ParallelFace(_faced(name, **params), f"{name}_v0", render_mode, max_cycles, mask_in_observation)
 
 
-def env(name: str, render_mode: str | None = None, max_cycles: int | None = None, **params: Any) -> AECEnv:
-    """The game as a PettingZoo AEC environment; raises as `make`. Legal actions are `info["action_mask"]`."""
-    return AECFace(make_game(name, **params), f"{name}_v0", render_mode, max_cycles)
+def env(
+    name: str,
+    render_mode: str | None = None,
+    max_cycles: int | None = None,
+    mask_in_observation: bool = False,
+    **params: Any,
+) -> AECEnv:
+    """The game as a PettingZoo AEC environment; raises as `make`.
+
+    Legal actions are `info["action_mask"]`, and with `mask_in_observation` in observations too, as in `parallel_env`.
+    """
+    return AECFace(_faced(name, **params), f"{name}_v0", render_mode, max_cycles, mask_in_observation)
 
 
 def env_id(name: str) -> str:

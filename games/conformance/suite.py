@@ -206,12 +206,17 @@ def _same_faces(driver: Driver, parallel: Moment, aec: Moment) -> None:
 
 
 def _without_masks(now: Moment, agents: set) -> Moment:
-    """The moment without the action masks in the infos of these agents."""
-    infos = {
-        agent: {name: part for name, part in info.items() if agent not in agents or name != "action_mask"}
-        for agent, info in now.infos.items()
-    }
-    return now._replace(infos=infos)
+    """The moment without the action masks of these agents, in infos and in observations."""
+
+    def masked(shown: dict) -> dict:
+        return {
+            agent: {name: part for name, part in value.items() if name != "action_mask"}
+            if agent in agents and isinstance(value, dict)
+            else value
+            for agent, value in shown.items()
+        }
+
+    return now._replace(infos=masked(now.infos), observations=masked(now.observations))
 
 
 def _of_agents(shown: Frozen) -> Frozen:

@@ -12,11 +12,13 @@ import pygame
 import pytest
 from gymnasium.error import DependencyNotInstalled, ResetNeeded
 from gymnasium.spaces import MultiDiscrete
-from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, render_test, seed_test, state_test
-from pettingzoo.utils import BaseParallelWrapper, BaseWrapper
+from gymnasium.utils.env_checker import data_equivalence
+from pettingzoo.test import api_test
 
 import games
 from games.bucket_brigade import BucketBrigade
+from games.conformance import check, check_faces
+from games.conformance.theirs import AEC_TESTS, PARALLEL_TESTS, RENDER_TESTS, LegalAEC, LegalParallel
 from games.envs import AECFace, ParallelFace
 from tests.games.spiel import CONFORMING
 from tests.games.turns import Bids, Turns
@@ -25,6 +27,10 @@ EXPECTED = {
     "Action space for each agent probably should be gymnasium.spaces.box or gymnasium.spaces.discrete": (
         lambda env: any(isinstance(env.action_space(agent), MultiDiscrete) for agent in env.possible_agents),
         "PettingZoo 1.27 says so of every MultiDiscrete action space, its own games' too",
+    ),
+    "Observation space for each agent probably should be .*|(Observation|Action mask) is not a NumPy array": (
+        lambda env: env.episode.mask_in_observation,
+        "PettingZoo 1.27 says so of dictionaries of all but its own games, and of a mask for each factor",
     ),
     "Observation|Agents have different observation space sizes": (
         lambda env: "turns" in str(env),
@@ -49,43 +55,6 @@ def made(kind: str, name: str, **params):
     return pettingzoo.make(kind, games.env_id(name), **params)
 
 
-CONFORMANCE = {
-    "parallel_api_test": lambda aec, parallel: parallel_api_test(parallel(), num_cycles=100),
-    "api_test": lambda aec, parallel: api_test(aec(), num_cycles=100),
-    "parallel_seed_test": lambda aec, parallel: parallel_seed_test(parallel, num_cycles=50),
-    "seed_test": lambda aec, parallel: seed_test(aec, num_cycles=50),
-    "state_test": lambda aec, parallel: state_test(aec(), parallel()),
-    "render_test": lambda aec, parallel: render_test(aec),
-}
-
-
-def legal(action, mask):
-    """The action, with the first legal choice of each factor where its own is masked out."""
-    if mask is None or action is None:
-        return action
-    if isinstance(mask, tuple):
-        return np.array([legal(choice, factor) for choice, factor in zip(action, mask, strict=True)])
-    return action if mask[action] or not mask.any() else np.int64(mask.argmax())
-
-
-class LegalParallel(BaseParallelWrapper):
-    """Some of PettingZoo's tests play whatever they sample; faces refuse what is masked out."""
-
-    def reset(self, seed=None, options=None):
-        observations, self.infos = super().reset(seed, options)
-        return observations, self.infos
-
-    def step(self, actions):
-        masked = {agent: legal(action, self.infos[agent].get("action_mask")) for agent, action in actions.items()}
-        *rest, self.infos = super().step(masked)
-        return *rest, self.infos
-
-
-class LegalAEC(BaseWrapper):
-    def step(self, action):
-        super().step(legal(action, self.env.infos[self.agent_selection].get("action_mask")))
-
-
 FACES = {name: (partial(made, "aec", name), partial(made, "parallel", name)) for name in games.GAMES}
 FACES |= {name: (partial(games.env, name), partial(games.parallel_env, name)) for name in CONFORMING}
 FACES["a game with turns and masks"] = (
@@ -94,18 +63,54 @@ FACES["a game with turns and masks"] = (
 )
 
 
-@pytest.mark.parametrize("check", CONFORMANCE)
+FORMS = {
+    "masks in infos": (LegalAEC, LegalParallel, {}),
+    "masks in observations": (lambda env: env, lambda env: env, {"mask_in_observation": True}),
+}
+"""Most of PettingZoo's tests take masks from observations alone: else illegal actions are replaced for them."""
+CHECKS = {**AEC_TESTS, **PARALLEL_TESTS, **RENDER_TESTS}
+
+
+@pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("name", FACES)
-def test_pettingzoos_own_tests(name, check):
+@pytest.mark.parametrize("form", FORMS)
+def test_pettingzoos_own_tests(form, name, check):
+    *wrappers, chosen = FORMS[form]
     aec, parallel = (
-        lambda wrapper=wrapper, face=face, **options: wrapper(face(**options))
-        for wrapper, face in zip((LegalAEC, LegalParallel), FACES[name], strict=True)
+        lambda wrapper=wrapper, face=face, **options: wrapper(face(**options, **chosen))
+        for wrapper, face in zip(wrappers, FACES[name], strict=True)
     )
     with warnings.catch_warnings():
         for message, (holds, _) in EXPECTED.items():
             if holds(parallel()):
                 warnings.filterwarnings("ignore", message=message)
-        CONFORMANCE[check](aec, parallel)
+        CHECKS[check](aec, parallel)
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_masks_in_observations_are_those_of_infos(name):
+    _, face = FACES[name]
+    plain, masked = face(), face(mask_in_observation=True)
+    (seen, infos), (both, same) = plain.reset(seed=0), masked.reset(seed=0)
+    while plain.agents:
+        assert infos.keys() == same.keys() == both.keys()
+        for agent, observation in both.items():
+            assert masked.observation_space(agent).contains(observation)
+            np.testing.assert_array_equal(observation["observation"], seen[agent])
+            mask = infos[agent].get("action_mask")
+            assert mask is None or data_equivalence(mask, observation["action_mask"])
+        actions = {agent: plain.action_space(agent).sample(both[agent]["action_mask"]) for agent in plain.agents}
+        (seen, *_, infos), (both, *_, same) = plain.step(actions), masked.step(actions)
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [("openspiel:leduc_poker", {}), ("bucket_brigade", {"max_nights": 3, "num_agents": 2})]
+)
+def test_faces_with_masks_in_observations_keep_every_rule(name, params):
+    faces = [partial(face, name, mask_in_observation=True, **params) for face in (games.env, games.parallel_env)]
+    check_faces(*faces, episodes=2)
+    for face in faces:
+        check(face, episodes=2, skip=["processes"])
 
 
 def sample(env) -> dict:
