@@ -91,7 +91,7 @@ def _faced(name: str, **params: Any) -> Game | Stepped:
     """What has no face yet."""
     game = make(name, **params)
     if not isinstance(game, Game | Stepped):
-        raise ValueError(f"{name} is a PettingZoo environment already: make({name!r}) has it in lanes, .make() by itself")
+        raise ValueError(f"{name} is a PettingZoo environment already, which make({name!r}) has in lanes")
     return game
 
 
