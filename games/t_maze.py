@@ -73,7 +73,7 @@ class TMaze:
     @property
     def observation_spaces(self) -> tuple[Box, ...]:
         blur = np.float32(self.blur)
-        return (Box(-blur, 1 + blur, (len(SIGHTS),), np.float32),)
+        return (Box(0 - blur, 1 + blur, (len(SIGHTS),), np.float32),)
 
     @property
     def action_spaces(self) -> tuple[Discrete, ...]:

@@ -9,7 +9,7 @@ from scipy.linalg import solve_discrete_are
 import games
 from games.lanes import GameLanes, to_numpy
 from games.lqr import LQR
-from games.play import play
+from games.play import play, play_mixture
 
 GAMES = {
     "one": games.make("lqr"),
@@ -44,6 +44,16 @@ def test_play_earns_the_exact_values(game):
     found = play(game, [profile], 8000, 0, ["a"]).returns[0]
     error = found.std(axis=0) / np.sqrt(len(found))
     assert (np.abs(found.mean(axis=0) - game.values(game.gains)) < 4 * error).all()
+
+
+def test_mixtures_of_continuous_policies_are_played():
+    """Half of the time the second player plays nothing."""
+    game = games.make("lqr", players=2)
+    idle = np.stack([game.gains[0], np.zeros_like(game.gains[1])])
+    populations = [[game.policy(0)], [game.policy(1), game.policy(1, idle[1])]]
+    found = play_mixture(game, populations, [[0.5, 0.5]], 8000, 0, "mixture").returns
+    exact = (game.values(game.gains) + game.values(idle)) / 2
+    assert (np.abs(found.mean(axis=0) - exact) < 4 * found.std(axis=0) / np.sqrt(len(found))).all()
 
 
 def test_nobody_gains_by_other_gains(game):

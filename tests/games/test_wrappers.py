@@ -9,7 +9,7 @@ import pytest
 import torch
 from array_api_compat import array_namespace
 from gymnasium.spaces import Box, Discrete
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import games
@@ -121,6 +121,7 @@ HARMLESS = (
 )
 
 
+@settings(max_examples=8)
 @given(st.integers(0, 2**32), st.sampled_from(list(GAMES)))
 def test_wrapped_for_nothing_a_game_plays_bit_for_bit_as_before(seed, name):
     played = shown(GAMES[name], seed)
