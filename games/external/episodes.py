@@ -42,7 +42,10 @@ def facts_of(env: AECEnv | ParallelEnv, masks: bool | None) -> Facts:
     observed, acted = zip(*spaces, strict=True)
     masked = []
     for agent, seen, played in zip(ids, observed, acted, strict=True):
-        told = "action_mask" in getattr(seen, "spaces", ()) or _mask(infos.get(agent)) is not None
+        told = (
+            "action_mask" in getattr(seen, "spaces", ())
+            or _mask(infos.get(agent) if isinstance(infos, Mapping) else None) is not None
+        )
         if told and isinstance(played, Box):
             raise ValueError(f"{name}, agent {agent}: action masks are for discrete actions, got {played}")
         masked.append(not isinstance(played, Box) and (told if masks is None else masks))
@@ -128,6 +131,9 @@ class _Episodes:
             agent = None if fault.agent is None else str(fault.agent)
             error = BrokenContract(self.facts.name, fault.rule, fault.message, agent, self.steps, self.seed)
             raise error from fault.__cause__
+        except FAULTS as fault:  # an attribute that is missing, or of another type
+            message = f"reading what it shows raised {fault!r}"
+            raise BrokenContract(self.facts.name, "plays", message, None, self.steps, self.seed) from fault
 
     def _check_spaces(self) -> None:
         """Raises Fault where spaces are not those of the first environment, or not what they were."""

@@ -123,7 +123,7 @@ def _registered(name: str, api: str) -> Entry:
         versions = sorted((spec for spec in registry.values() if f"{spec.namespace}/{spec.name}" == id_), key=_version)
         spec = registry.get(id_) or (versions[-1] if versions else None)
         if spec is not None:
-            # PettingZoo's own error for missing packages names extras that bring pygame.
+            # PettingZoo's own error names a whole extra, not the package that is missing.
             home = imported(spec.entry_point.partition(":")[0]) if isinstance(spec.entry_point, str) else None
             return Entry(partial(pettingzoo.make, kind, spec), home)
     there = {id_.replace("-v", "_v") for registry in wanted.values() for id_ in registry}

@@ -145,6 +145,17 @@ class ResetsToObservationsAlone(Sound):
         return super().reset(seed)[0]
 
 
+class ShowsNoInfos(Sound):
+    def reset(self, seed=None, options=None):
+        return super().reset(seed)[0], None
+
+
+class PaysInAList(Sound):
+    def step(self, actions):
+        observations, rewards, *rest = super().step(actions)
+        return observations, list(rewards.values()), *rest
+
+
 class SelectsAStranger(SoundAEC):
     def step(self, action):
         super().step(action)
@@ -191,6 +202,8 @@ FAULTS = [
     (SeesWords, "observations", "ann", r"numbers of shape \(3,\), got <U5 \(\)"),
     (ForgetsAnObservation, "keys", "ann", "observations must have an entry"),
     (ForgetsAnInfo, "keys", "bob", "infos must have an entry"),
+    (ShowsNoInfos, "keys", "ann", "infos must have an entry of every agent, got None"),
+    (PaysInAList, "plays", None, "reading what it shows raised AttributeError"),
     (MasksTooShort, "masks", "ann", r"must have \[3\] entries, got \[\(2,\)\]"),
     (ForbidsEverything, "masks", "ann", "must have a legal action"),
     (MasksInFloats, "masks", "ann", "integers or booleans, got float64"),
