@@ -5,7 +5,7 @@ import json
 import pytest
 
 from counterplay.bench import __main__ as command
-from counterplay.bench import exact, games, metasolvers, openspiel, ppo, runs, workers
+from counterplay.bench import exact, games, metasolvers, openspiel, ppo, processes, runs, workers
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +18,8 @@ def short(monkeypatch):
     monkeypatch.setattr(openspiel, "SECONDS", 0.01)
     monkeypatch.setattr(ppo, "ROUNDS", 1)
     monkeypatch.setattr(workers, "ROUNDS", 1)
+    monkeypatch.setattr(processes, "ROUNDS", 1)
+    monkeypatch.setattr(processes, "STEPS", 5)
     monkeypatch.setattr(exact, "GAME", "kuhn_poker")
     monkeypatch.setattr(exact, "REPEATS", 1)
     monkeypatch.setattr(exact, "PEER_NASH_CONV", 0.5)  # uniform play has 0.92
@@ -120,6 +122,13 @@ def test_workers_are_timed_beside_fewer():
     double, alone = workers.rows()
     assert (double.peer, alone.peer) == ("1 worker", "no worker process")
     assert double.ratio == pytest.approx(double.peer_value / double.ours)
+
+
+def test_process_lanes_are_timed_beside_fewer_workers():
+    waiting, computing, quick = processes.rows()
+    assert (waiting.peer, computing.peer, quick.peer) == ("1 worker", "1 worker", "no worker process")
+    assert waiting.ratio == pytest.approx(waiting.ours / waiting.peer_value)
+    assert computing.ours <= 2 * 1 / processes.TAKEN
 
 
 def test_the_memory_of_many_policies_is_told(monkeypatch, capsys):

@@ -22,15 +22,15 @@ from counterplay.doctor import installed
 from experiments.stop import guarded
 from games.spelling import unknown
 
-PARTS = ("games", "openspiel", "metasolvers", "exact", "ppo", "workers", "runs")
+PARTS = ("games", "openspiel", "metasolvers", "exact", "ppo", "workers", "processes", "runs")
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Print speeds beside those of named peers, measured in this run; CPU time but for workers and runs."""
+    """Print speeds beside those of named peers, measured in this run; CPU time but for workers, processes and runs."""
 
     only: tuple[str, ...] = PARTS
-    """Parts to run: games, openspiel, metasolvers, exact, ppo, workers, runs."""
+    """Parts to run: games, openspiel, metasolvers, exact, ppo, workers, processes, runs."""
     json: Path | None = None
     """Also write the table, with the machine and its load, to this file."""
 

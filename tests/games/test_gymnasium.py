@@ -8,6 +8,8 @@ from gymnasium.vector import AutoresetMode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import games
+from games.conformance import check_lanes
 from games.external import BrokenContract
 from games.external.gymnasium import single_agent
 from games.external.vector import vector_env
@@ -25,6 +27,11 @@ SPACES = {
     "Blackjack-v1": (32 + 11 + 2, Discrete(2)),
     "tests.games.solo_envs:Mixed": (3 + 9, MultiDiscrete([2, 2, 3])),
 }
+
+
+@pytest.mark.parametrize("source", [Drift, "Taxi-v4", "Pendulum-v1"])
+def test_lanes_keep_all_rules_of_lanes(source):
+    assert check_lanes(single_agent(source, max_steps=9), steps=20).episodes > 0
 
 
 def uniform(lanes: SteppedLanes) -> np.ndarray:
@@ -78,11 +85,18 @@ def test_a_lane_plays_what_the_environment_plays_alone(name, seed, lane):
 
 
 @pytest.mark.parametrize(
-    "source", ["CartPole", "gymnasium:CartPole-v1", "gymnasium.envs.classic_control:CartPoleEnv", "an object"]
+    "source",
+    [
+        "CartPole",
+        "gymnasium:CartPole-v1(sutton_barto_reward=False)",
+        "gymnasium.envs.classic_control:CartPoleEnv",
+        "an object",
+    ],
 )
 def test_environments_come_by_id_by_import_and_as_objects(source):
     source = gymnasium.make("CartPole-v1") if source == "an object" else source
-    lanes = single_agent(source).lanes(2)
+    game = games.make(source) if str(source).startswith("gymnasium:") else single_agent(source)
+    lanes = game.lanes(2)
     lanes.reset(0)
     assert (lanes.step((np.array([0, 1]),)).rewards == 1).all()
     lanes.close()
