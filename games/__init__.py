@@ -50,7 +50,8 @@ def make(name: str, **params: Any) -> Game | Playable:
     too large for that, which is played in lanes on NumPy (`games.lanes.lanes_of`), and slower. Other people's
     PettingZoo environments are played in lanes too (`games.external.external`): "mpe2.simple_tag_v3",
     "classic/connect_four_v3" or just "connect_four", where no game of ours has the name; the prefix "pettingzoo:" says
-    that it must be one.
+    that it must be one. So are Gymnasium's, by an agent alone (`games.external.gymnasium.single_agent`):
+    "gymnasium:CartPole-v1".
 
     Raises ValueError for unknown names and parameters.
     """
@@ -65,28 +66,11 @@ def make(name: str, **params: Any) -> Game | Playable:
         if twice:
             raise ValueError(f"parameters of {name} must be given once, got {', '.join(twice)} twice")
         params = written | params
-    if name not in FACTORIES:
-    "openspiel:leduc_poker(players=3)" is that game of OpenSpiel. Other people's PettingZoo environments are played in
-    lanes (`games.external.external`): "mpe2.simple_tag_v3", "classic/connect_four_v3" or just "connect_four", where no
-    game of ours has the name; the prefix "pettingzoo:" says that it must be one. So are Gymnasium's, by an agent alone
-    (`games.external.gymnasium.single_agent`): "gymnasium:CartPole-v1".
-
-    Raises ValueError for unknown names and parameters.
-    """
-    if name.startswith(PREFIX):
-        if "game" in params or name == PREFIX:
-            raise ValueError(f"name one game of OpenSpiel, as in 'openspiel:leduc_poker'; got {name!r} and {params}")
-        name, params = "openspiel", params | {"game": name.removeprefix(PREFIX)}
-    name, written = parsed(name)
-    twice = sorted(written.keys() & params.keys())
-    if twice:
-        raise ValueError(f"parameters of {name} must be given once, got {', '.join(twice)} twice")
-    params = written | params
     if name.startswith("gymnasium:"):
         from games.external.gymnasium import single_agent
 
         return single_agent(name, **params)
-    if name not in GAMES:
+    if name not in FACTORIES:
         from games.external import external  # which nobody else has to wait for
         from games.external.loading import is_name, short_ids
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
-from games import GAMES, env, make, parallel_env
+from games import GAMES, env, make_game, parallel_env
 from games.conformance.kernels import Batch, Put
 from games.conformance.rules import FAULTS, Broken, ConformanceError, Verdict
 from games.conformance.runs import Case, EnvFn
@@ -44,7 +44,7 @@ Suite = Callable[[Entry], Iterable[Verdict]]
 
 def ours(name: str) -> Entry:
     """A game of the registry, or of OpenSpiel by its name there. Raises ValueError as `games.make`."""
-    game, masked = make(name), {"mask_in_observation": True}
+    game, masked = make_game(name), {"mask_in_observation": True}
     modes = tuple(mode for mode in parallel_env(name).metadata["render_modes"] if mode != "human")
     return Entry(
         name,
