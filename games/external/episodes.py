@@ -97,12 +97,13 @@ class _Episodes:
         self.seats = {agent: seat for seat, agent in enumerate(facts.ids)}
         self.seed = self.steps = 0
         self.live: list[int] = []  # seats of env.agents, in their order
+        self.there: list | None = None  # env.agents, if it is known who came and left
         self.left: set[int] = set()  # seats that were taken away
         self._known: list[tuple[Space, Space]] = []
         self._told(self._check_spaces)
 
     def begin(self, seed: int, row: Board) -> None:
-        self.seed, self.steps, self.live, self.left = seed, 0, [], set()
+        self.seed, self.steps, self.live, self.there, self.left = seed, 0, [], None, set()
         for part in (row.alive, row.acting):
             part[:] = False
         self._told(self._begin, row)
@@ -147,6 +148,8 @@ class _Episodes:
 
     def _seats_of(self, agents: Any, row: Board) -> list[int]:
         """Seats of who is there now; those who have just come are alive from here on."""
+        if agents == self.there:
+            return self.live
         try:
             seats = [self.seats[agent] for agent in agents]
         except KeyError:
@@ -155,6 +158,7 @@ class _Episodes:
             if seat in self.left:
                 raise Fault("lives", "an agent that is terminated or truncated must not go on", self.facts.ids[seat])
         row.alive[seats] = True
+        self.there = list(agents)
         return seats
 
     def _pay(self, rewards: Mapping, row: Board) -> None:
@@ -167,7 +171,7 @@ class _Episodes:
                 raise Fault("rewards", f"a reward must be a number, got {reward!r}", agent) from None
             if not math.isfinite(amount):
                 raise Fault("rewards", f"a reward must be finite, got {reward!r}", agent)
-            if amount:
+            if amount:  # some tell 0 of everyone, also of who is not there
                 if seat is None or not row.alive[seat]:
                     raise Fault("rewards", f"rewards must be for those who are there, got {reward!r}", agent)
                 row.rewards[seat] += amount
@@ -201,6 +205,7 @@ class _Episodes:
         row.terminated[seat], row.truncated[seat] = bool(terminated), bool(truncated)
         row.alive[seat] = row.acting[seat] = False
         self.left.add(seat)
+        self.there = None
 
 
 class ParallelEpisode(_Episodes):
@@ -281,7 +286,8 @@ class AECEpisode(_Episodes):
         rewards = self.env.rewards
         self._pay(rewards, row)
         for paid, reward in rewards.items():
-            self.credited[paid] += float(reward)
+            if paid in self.credited:
+                self.credited[paid] += reward
         self._next(row)
         for seat in before:
             if seat not in self.live and seat not in self.left:
