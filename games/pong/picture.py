@@ -27,7 +27,7 @@ UP = (BOTTOM - TOP) / 2 - BALL
 """Pixels of a unit of x and y, so that what touches by the rules touches here."""
 COLOURS = (SKY_BLUE, YELLOW)
 COURT = (22, 30, 58)
-SHOWN = 36
+SHOWN = 19
 """Seed of the episode in docs/: a short one of good rallies."""
 Spot = tuple[float, float]
 
@@ -55,7 +55,7 @@ def frame(game: Pong, params: Params, state: State, lane: int = 0) -> np.ndarray
     for seat, y in enumerate((seen.now.left, seen.now.right)):
         _paddle(canvas, seat, y, reach * UP - BALL)
     _trail(canvas, seen)
-    canvas.glow(*_spot(seen.now), 3.5 * BALL, WHITE, 0.35)
+    canvas.glow(*_spot(seen.now), 2.5 * BALL, WHITE, 0.4)
     canvas.disc(*_spot(seen.now), BALL, WHITE)
     _footer(canvas, game, params, seen, lane)
     return canvas.pixels()
@@ -95,7 +95,7 @@ def _score(canvas: Canvas, game: Pong, seen: Lane) -> None:
 def _paddle(canvas: Canvas, seat: int, y: float, half: float) -> None:
     front = CENTRE[0] + (ACROSS + BALL) * (1 if seat else -1)
     back, middle = front + THICK * (1 if seat else -1), CENTRE[1] - y * UP
-    canvas.glow((front + back) / 2, middle, 2.2 * half, COLOURS[seat], 0.22)
+    canvas.glow((front + back) / 2, middle, 1.5 * half, COLOURS[seat], 0.3)
     canvas.box(min(front, back), middle - half, max(front, back), middle + half, COLOURS[seat], THICK / 2)
 
 

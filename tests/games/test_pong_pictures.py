@@ -50,9 +50,10 @@ def centre(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("seat", [0, 1])
 def test_the_ball_and_both_paddles_can_be_read_off_the_pixels(seat):
-    game, side = Pong(pixels=True), 1 if seat == 0 else -1
+    # Centres are exact where widths are whole pixels: of such paddles, and the ball.
+    game, half, side = Pong(pixels=True, reach=4 / HIGH), 3, 1 if seat == 0 else -1
     for state in states(30):
-        seen = game.observe(PARAMS, state, seat)
+        seen = game.observe(game.params(), state, seat)
         assert seen.shape == (8, 2, 40, 40)
         assert seen.dtype == np.float32
         for picture, places in ((seen[:, 0], state.now), (seen[:, 1], state.before)):
@@ -63,7 +64,7 @@ def test_the_ball_and_both_paddles_can_be_read_off_the_pixels(seat):
             for column, y in zip((0, -1), (places.left, places.right)[::side], strict=True):
                 paddle = picture[:, :, column]
                 np.testing.assert_allclose(paddle @ CENTRES / paddle.sum(axis=1), MIDDLE - y * HIGH, atol=1e-4)
-                np.testing.assert_allclose(paddle.sum(axis=1), 2 * (GAME.reach * HIGH - RADIUS), rtol=1e-4)
+                np.testing.assert_allclose(paddle.sum(axis=1), 2 * half, rtol=1e-5)
 
 
 def test_both_seats_see_the_same_pixels_from_their_own_side():
