@@ -58,7 +58,7 @@ class State(NamedTuple):
 class Pong:
     """Two paddles return a ball that gets faster; who misses it loses a point [Alcorn, Atari 1972].
 
-    Players: 2, `left` and `right`, at once. Zero-sum.
+    Players: two, `left` and `right`, at once. Zero-sum.
     Actions: Discrete(3): stay, up, down.
     Observations: 8 features in [-1, 1]: own paddle, other paddle, ball x, y, its velocity dx, dy, own and other points.
         With `pixels` pictures [2, 40, 40] in [0, 1]: the court now and a step before. Both are mirrored: everyone sees
@@ -67,10 +67,10 @@ class Pong:
     Horizon: first to `points` points; truncated after `max_steps` steps.
     Chance: side, height and angle of serves; a little of the angle of returns.
 
-    Lengths are in halves of the court, speeds in these per step. The step after a point serves from the middle line.
-    The ball bounces off the upper and lower wall; where it hits a paddle decides how steeply it leaves, straight from
-    the centre and at slope +-`steepest` from the ends, and each hit makes it faster. The speed is that across the court.
-    Pictured as a learning task by [Bellemare et al. 2013]; these rules are simpler than Atari's and in no way its code.
+    Lengths are in halves of the court, speeds in these per step. The ball bounces off the upper and lower wall. Where it
+    hits a paddle decides how steeply it leaves: straight from the centre, at slope +-`steepest` from the ends. Each hit
+    makes it faster; its speed is the one across the court. After a point it is served from the middle line.
+    As a task for learners Pong is known from Atari 2600 [Bellemare et al. 2013]; these are rules of their own.
 
     Raises ValueError for values out of range.
     """
@@ -79,11 +79,11 @@ class Pong:
     max_steps: int = 1000
     pixels: bool = False
     serve_speed: float = 0.08
-    speed_up: float = 1.1
+    speed_up: float = 1.15
     """Factor of the ball's speed at every hit ..."""
-    top_speed: float = 0.16
+    top_speed: float = 0.2
     """... up to this one."""
-    paddle_speed: float = 0.1
+    paddle_speed: float = 0.08
     reach: float = 0.18
     """How far from a paddle's centre it still returns the ball."""
     steepest: float = 1.5
@@ -138,19 +138,22 @@ class Pong:
             _moved(params, paddle, action)
             for paddle, action in zip((state.now.left, state.now.right), actions, strict=True)
         )
-        x, y, dy = state.now.x + state.dx, state.now.y + state.dy, state.dy
+        x, y, dx, dy = state.now.x, state.now.y, state.dx, state.dy
+        to_left, speed = dx < 0, abs(dx)
+        ahead = 1 - xp.where(to_left, 0 - x, x)  # up to the line that the ball flies to
+        reached = (dx != 0) & (ahead <= speed)
+        part = xp.where(reached, ahead / xp.where(reached, speed, 1.0), 1.0)  # of the step, before it is there
+        x = xp.where(reached & to_left, -1.0, xp.where(reached, 1.0, x + dx))
+        y = y + dy * part
         dy = xp.where(abs(y) > 1, -dy, dy)
         y = xp.where(y > 1, 2 - y, xp.where(y < -1, -2 - y, y))
-        at_left, at_right = x <= -1, x >= 1
-        offset = (y - xp.where(at_left, left, right)) * params.per_reach
-        reached, returned = at_left | at_right, abs(offset) <= 1
-        hit, missed = reached & returned, reached & ~returned
-        speed = xp.minimum(abs(state.dx) * params.speed_up, params.top_speed)
+        offset = (y - xp.where(to_left, left, right)) * params.per_reach
+        hit, missed = reached & (abs(offset) <= 1), reached & (abs(offset) > 1)
+        faster = xp.minimum(speed * params.speed_up, params.top_speed)
         slope = _within(offset * params.steepest + _signed(noise[:, 2]) * params.wobble, params.steepest)
-        dx = xp.where(hit, xp.where(at_left, speed, -speed), state.dx)
-        dy = xp.where(hit, slope * speed, dy)
-        x = xp.where(at_left, -1.0, xp.where(at_right, 1.0, x))
-        point = xp.astype(missed & at_right, xp.float32) - xp.astype(missed & at_left, xp.float32)
+        dx = xp.where(hit, xp.where(to_left, faster, -faster), dx)
+        dy = xp.where(hit, slope * faster, dy)
+        point = xp.astype(missed & ~to_left, xp.float32) - xp.astype(missed & to_left, xp.float32)
         # The ball stands where it was missed; the next step serves.
         dx, dy = xp.where(missed, 0.0, dx), xp.where(missed, 0.0, dy)
         serves = state.point != 0
@@ -203,7 +206,7 @@ class Pong:
         return f"step {int(state.steps[lane])}, {score}: ball at {ball}, paddles at {left:+.2f} and {right:+.2f}"
 
     def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
-        """As `games.game.Pictured`: [480, 640, 3]."""
+        """As `games.game.Pictured`: [560, 720, 3]."""
         from games.pong.picture import frame  # Pillow
 
         return frame(self, params, state, lane)

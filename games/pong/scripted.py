@@ -18,7 +18,7 @@ class Follow:
     Raises ValueError for a skill outside [0, 1].
     """
 
-    skill: float = 0.6
+    skill: float = 0.7
     steepest: float = Pong.steepest
     paddle_speed: float = Pong.paddle_speed
     """The game's own, as the policy should know them."""
@@ -44,13 +44,13 @@ class Follow:
     def probabilities(self, observation: Array, legal: Legal) -> tuple[Array]:
         """One [B, 3]: this game has one factor, and everything is legal."""
         xp = array_namespace(observation)
-        away = self._target(observation) - observation[:, 0]
+        away = self.target(observation) - observation[:, 0]
         near = 0.5 * self.paddle_speed
-        wanted = [abs(away) <= near, away > near, away < -near]
-        assert (STAY, UP, DOWN) == (0, 1, 2)
-        return (xp.stack([xp.astype(one, xp.float32) for one in wanted], axis=1) * self.skill + (1 - self.skill) / 3,)
+        wanted = {STAY: abs(away) <= near, UP: away > near, DOWN: away < -near}
+        columns = [xp.astype(wanted[action], xp.float32) for action in sorted(wanted)]
+        return (xp.stack(columns, axis=1) * self.skill + (1 - self.skill) / 3,)
 
-    def _target(self, observation: Array) -> Array:
+    def target(self, observation: Array) -> Array:
         """[B] where the ball will be when it comes to the left edge; 0 where it does not."""
         xp = array_namespace(observation)
         x, y, dx, dy = (observation[:, column] for column in range(2, 6))
