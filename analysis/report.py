@@ -19,6 +19,7 @@ from analysis.tables import (
     LEAST_SHARE,
     MEASURES,
     Curve,
+    duel_table,
     iteration_table,
     learning_curves,
     measures,
@@ -103,6 +104,9 @@ def _results(run: Run) -> Iterator[str]:
     rows = [(label, shown(row), _interval(row), row["kind"], row.get("unit", "")) for label, row in last]
     yield table(("measure", "value ± standard error", "95 % interval", "kind", "unit"), rows)
     yield element("p", EXACTLY if run.exact else BY_PLAY)
+    headers, duels = duel_table(run.metrics)
+    if duels:
+        yield table(headers, duels, "The last meta-strategy against scripted policies, ± standard error.")
 
 
 def _interval(row: dict[str, Any]) -> str:

@@ -63,6 +63,25 @@ def iteration_table(run: Run) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return ("iter", *(SHORT[metric] for metric in known)), rows
 
 
+DUELS = {"duel_return": "return", "duel_points": "share of points", "duel_wins": "share of episodes won"}
+"""What is measured of a meta-strategy against scripted policies: metric -> what it is called."""
+
+
+def duel_table(rows: Rows) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headers and rows, for people, of what the last meta-strategy earns against scripted policies."""
+    found: dict[tuple[str, int], dict[str, str]] = {}
+    for row in rows:
+        if row["metric"] in DUELS:
+            known = found.setdefault((row["against"], row["player"]), {})
+            known[row["metric"]] = shown(row)  # the last iteration's stays
+    known_metrics = [metric for metric in DUELS if any(metric in known for known in found.values())]
+    lines = [
+        (against, f"player {player}", *(known.get(metric, "") for metric in known_metrics))
+        for (against, player), known in found.items()
+    ]
+    return ("against", "player", *(DUELS[metric] for metric in known_metrics)), lines
+
+
 def columns(rows: Rows) -> dict[str, list[Any]]:
     """Rows as columns, in the order in which their names first appear; None where a row has no such entry."""
     names = dict.fromkeys(name for row in rows for name in row)

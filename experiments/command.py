@@ -47,7 +47,7 @@ def run(
         plan = planned(config)
         from experiments.placement import opened, resume_command
 
-        with opened(config) as run:
+        with opened(config, plan.game) as run:
             stop.advice = f"go on with {resume_command(config, config.iterations)}"
             from experiments.session import solve  # torch
 

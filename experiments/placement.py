@@ -2,23 +2,38 @@
 
 import shlex
 from dataclasses import asdict, replace
+from importlib.metadata import packages_distributions
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.load import command_of
 from experiments.config import Config, Configured
 from experiments.run import RunFolder, create, invocation, read_settings, resume
 from marl.oracles.ppo import PPO
 
+if TYPE_CHECKING:
+    from games.game import Game, Playable
+
 PLACEMENT = ("name", "run_dir", "workers", "resume", "smoke")
 """Where and how, not what: no part of a run's configuration."""
 
 
-def opened(config: Config) -> RunFolder:
-    """The run folder, made or resumed. Raises ValueError or OSError where that cannot be."""
+def opened(config: Config, game: "Game | Playable") -> RunFolder:
+    """The run folder of what is played, made or resumed. Raises ValueError or OSError where that cannot be."""
     if config.resume:
         return resume(config.folder, settings(config), config.extendable, config.files)
-    return create(config.folder, settings(config), resume_command(config), config.files)
+    return create(config.folder, settings(config), resume_command(config), config.files, packages_of(game))
+
+
+def packages_of(game: "Game | Playable") -> list[str]:
+    """Packages that somebody else's environment comes from; none of a game of ours."""
+    if not hasattr(game, "make"):
+        return []
+    env = game.make()
+    module = type(getattr(env, "env", env).unwrapped).__module__.partition(".")[0]
+    env.close()
+    found = packages_distributions()
+    return sorted({name for top in (module, "gymnasium", "pettingzoo") for name in found.get(top, [])})
 
 
 def began_as(folder: Path, placed: Configured) -> Configured:

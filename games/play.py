@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from games.game import Array, Game, Lanes, Memory, Params, Playable, Policy, State
+from games.game import Array, Game, Lanes, Memory, Outcome, Params, Playable, Policy, State
 from games.lanes import GameLanes, closing, lanes_of, put_lanes, put_like, to_numpy, tree_map
 from games.noise import Purpose
 from games.versus import Cast, Populations
@@ -96,24 +96,40 @@ def play_mixture(
     return Episodes(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
 
-def states(
-    game: Game, profile: Profile, seed: int, unit: str, max_steps: int = MAX_STEPS
-) -> Iterator[tuple[Params, State]]:
-    """(params, state) from the start to the end of one episode: the one that `play` plays of this seed and unit.
+class Step(NamedTuple):
+    """A step of lanes, as it was watched."""
 
-    Raises ValueError where the profile is not one policy a seat, or for an episode still going after `max_steps`.
+    acting: Array  # [B, N] bool: who acted
+    actions: tuple[Array, ...]
+    outcome: Outcome
+
+
+def watch(lanes: Lanes, profile: Profile, seed: int, unit: str, max_steps: int = MAX_STEPS) -> Iterator[Step | None]:
+    """One episode in the one lane there is: None once it has started, then every step, until it is over.
+
+    It is the first one that `play` plays of this seed and unit. Raises ValueError where the profile is not one policy a
+    seat, or for an episode still going after `max_steps`.
     """
-    _check_profiles([profile], game.agents)
-    lanes = GameLanes(game, 1)
+    _check_profiles([profile], lanes.agents)
     lanes.reset(seed, unit)
-    acting = _Profiles(lanes, [profile], 1)
-    yield lanes.params, lanes.ended
+    players = _Profiles(lanes, [profile], 1)
+    yield None
     for _ in range(max_steps):
-        outcome = lanes.step(acting.act())
-        yield lanes.params, lanes.ended
+        acting, actions = lanes.acting, players.act()
+        outcome = lanes.step(actions)
+        yield Step(acting, actions, outcome)
         if outcome.done.all():
             return
     raise _endless(1, max_steps)
+
+
+def states(
+    game: Game, profile: Profile, seed: int, unit: str, max_steps: int = MAX_STEPS
+) -> Iterator[tuple[Params, State]]:
+    """(params, state) from the start to the end of the episode that `watch` plays, which says what is raised."""
+    lanes = GameLanes(game, 1)
+    for _ in watch(lanes, profile, seed, unit, max_steps):
+        yield lanes.params, lanes.ended
 
 
 def _cast_episodes(
