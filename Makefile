@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN = $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install psro test check lint slow gpu papers bench report notebook doctor api clean
+.PHONY: help install psro test check lint slow gpu papers bench report notebook doctor api conformance clean
 
 help:
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -55,6 +55,10 @@ doctor: install ## whether this machine has what is needed
 api: install ## write docs/api.md, the list of the public interface
 	$(RUN) -m counterplay.api > $(VENV)/api.md
 	@mv $(VENV)/api.md docs/api.md
+
+conformance: install ## write docs/conformance.md, which rules every game keeps
+	$(RUN) -m counterplay.main conform --all --markdown > $(VENV)/conformance.md
+	@mv $(VENV)/conformance.md docs/conformance.md
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache

@@ -1,13 +1,13 @@
 """How a run's policies are evaluated and its iterations measured: by episodes of play, or exactly."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from analysis.numbers import shown
-from experiments.measures import Rows, exact_rows, find, gap_rows, measure
-from experiments.terminal import EXACT, MEASURED, PLAYED, VALUE, View
-from games.game import Game, Policy
+from experiments.measures import Rows, duel_rows, exact_rows, find, gap_rows, measure
+from experiments.terminal import EXACT, MEASURED, VALUE, View, played
+from games.game import Game, Playable, Policy
 from games.tree_game import TreeGame
 from games.versus import Populations
 from marl.exact import evaluate_exact
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class Values(Protocol):
     """What a run asks for numbers."""
 
-    view: View
-    """What is shown of an iteration."""
+    @property
+    def view(self) -> View:
+        """What is shown of an iteration."""
 
     def evaluate(self, populations: Populations, known: Any, workers: Workers) -> "Payoffs":
         """The payoff table, with the profiles that `known` lacked."""
@@ -44,19 +45,32 @@ class Values(Protocol):
 class Played:
     """By play: estimates with their standard errors, and lower bounds on gaps in the whole game."""
 
-    game: Game
+    game: Game | Playable
     episodes: int
     """Of each profile of policies."""
     gap_episodes: int
     """Of each strategy that a gap compares."""
     seed: int
-    view = PLAYED
+    moment: str = "step"
+    """What a step of the game is called."""
+    rivals: Mapping[str, Sequence[Policy]] = field(default_factory=dict)
+    """Scripted policies, one a player, that every meta-strategy is played against."""
+    teams: Sequence[Sequence[int]] = ()
+    """Players that are on one side then."""
+
+    @property
+    def view(self) -> View:
+        return played(self.moment)
 
     def evaluate(self, populations: Populations, known: Any, workers: Workers) -> "Payoffs":
         return evaluate(self.game, populations, self.episodes, self.seed, known, workers)
 
     def measure(self, snapshot: "Snapshot", before: "Snapshot | None", trained: str, workers: Workers) -> Rows:
-        return measure(self.game, snapshot, before, trained, self.gap_episodes, self.seed, workers)
+        episodes, seed = self.gap_episodes, self.seed
+        return [
+            *measure(self.game, snapshot, before, trained, episodes, seed, self.moment, workers),
+            *duel_rows(self.game, snapshot, self.rivals, self.teams, episodes, seed, workers),
+        ]
 
     def gap(self, snapshot: "Snapshot", responses: Sequence[Sequence[Policy]], unit: str, workers: Workers) -> Rows:
         return gap_rows(self.game, snapshot, responses, "fresh", self.gap_episodes, self.seed, unit, workers)

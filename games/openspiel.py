@@ -38,15 +38,22 @@ MAX_NODES = 2_000_000
 WALKS = 64
 """At random, to see whether a tree is much too large."""
 
-STEPPED = "such games can be stepped in OpenSpiel itself, which games.openspiel does not do yet"
-
 
 def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_nodes: int = MAX_NODES) -> TreeGame:
     """A finite game of OpenSpiel, by its game string such as "leduc_poker(players=3)".
 
-    Agents see information-state tensors, or observation tensors where the game has no others (`observation` chooses:
-    "information_state" or "observation"). The game is compiled by walking its whole tree, and once more when first
-    asked what agents see; both are kept in a cache folder by game string and OpenSpiel version (`games.tree_files`).
+    Players: those of the game, at once or by turns.
+    Observations: information-state tensors, or observation tensors where the game has no others; `observation` chooses:
+        "information_state" or "observation".
+    Actions: Discrete of all that the game has; masks tell which are legal.
+    Rewards: the game's, when it pays them: most do at the end.
+    Horizon: the game's end.
+    Chance: the game's, drawn where it moves.
+    Exact values: `games.exact`.
+    References: Lanctot et al. (2019), OpenSpiel: a framework for reinforcement learning in games.
+
+    The game is compiled by walking its whole tree, and once more when first asked what agents see; both are kept in a
+    cache folder by game string and OpenSpiel version (`games.tree_files`).
 
     Raises ValueError where OpenSpiel is not installed, for an unknown game or parameter, chance that cannot be
     enumerated, players who forget, tensors that the game does not provide, or more than `max_nodes` nodes.
@@ -58,8 +65,8 @@ def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_node
     if not isinstance(max_nodes, int) or max_nodes < 1:
         raise ValueError(f"max_nodes must be a whole number, at least 1, got {max_nodes!r}")
     rules = load(game)
-    seen = _tensors(rules, observation)
-    name = _name(rules, game)
+    seen = tensors(rules, observation)
+    name = canonical(rules, game)
     origin = " ".join([f"OpenSpiel {version('open_spiel')}: {name}", *files(name).values()])
     tree = cached_tree(origin, partial(compiled, rules, max_nodes))
     if tree.num_nodes > max_nodes:
@@ -68,7 +75,7 @@ def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_node
     return TreeGame(f"{PREFIX}{name}", tree, rules.num_distinct_actions(), look, partial(_text, name), seen)
 
 
-def _name(rules: Any, given: str) -> str:
+def canonical(rules: Any, given: str) -> str:
     """The game's own string, in which parameters have one order; the one given where that may say too little.
 
     (OpenSpiel leaves out parameters of some games that are made from others, or calls them what it does not know.)
@@ -102,7 +109,7 @@ def _seen(game: str, seen: str, origin: str) -> Sight:
 
     def walked() -> Sight:
         rules = load(game)
-        with _told_by(rules):
+        with told_by(rules):
             return sight(rules, seen)
 
     return cached_sight(origin, walked)
@@ -132,7 +139,7 @@ def load(game: str) -> Any:
         raise ValueError(f"OpenSpiel cannot make {game!r}: {error}") from None
 
 
-def _tensors(rules: Any, observation: str | None) -> str:
+def tensors(rules: Any, observation: str | None) -> str:
     """Which of `OBSERVATIONS` agents see. Raises ValueError for one that the game does not provide."""
     kind = rules.get_type()
     provided = [
@@ -205,7 +212,7 @@ def _outcomes(state: Any, chance: float = 1.0) -> Iterator[tuple[float, Any]]:
 
 
 @contextmanager
-def _told_by(rules: Any) -> Iterator[None]:
+def told_by(rules: Any) -> Iterator[None]:
     """What OpenSpiel raises meanwhile is a ValueError."""
     try:
         yield
@@ -223,10 +230,10 @@ def compiled(rules: Any, max_nodes: int) -> Tree:
             f"{rules} cannot be compiled, for it is a mean-field game: choose one of finitely many players"
         )
     if kind.chance_mode == kind.ChanceMode.SAMPLED_STOCHASTIC:
-        raise ValueError(f"{rules} cannot be compiled, for its chance moves cannot be enumerated: {STEPPED}")
+        raise ValueError(f"{rules} cannot be compiled, for its chance moves cannot be enumerated: {_stepped(rules)}")
     if not named and not all_seen:
-        raise ValueError(f"{rules} cannot be compiled, for it does not name its information states: {STEPPED}")
-    with _told_by(rules):
+        raise ValueError(f"{rules} cannot be compiled, for it does not name its information states: {_stepped(rules)}")
+    with told_by(rules):
         _check_size(rules, max_nodes)
         return _built(rules, max_nodes, named).tree(remember=all_seen)
 
@@ -252,7 +259,7 @@ def _built(rules: Any, max_nodes: int, named: bool) -> Builder:
         if len(builder) > max_nodes:
             raise _too_large(rules, max_nodes)
         if size > MAX_BYTES:
-            raise ValueError(f"the names of what players know in {rules} take more than a gigabyte: {STEPPED}")
+            raise ValueError(f"the names of what players know in {rules} take more than a gigabyte: {_stepped(rules)}")
     return builder
 
 
@@ -313,10 +320,14 @@ def _choices(rules: Any, generator: np.random.Generator, enough: float) -> float
     return number
 
 
+def _stepped(rules: Any) -> str:
+    return f"games.make('openspiel_stepped:{rules}') plays what cannot be compiled, state by state"
+
+
 def _too_large(rules: Any, max_nodes: int) -> ValueError:
     return ValueError(
         f"{rules} has more than {max_nodes:,} nodes: raise max_nodes if there is time (about a second for 100,000 of "
-        f"them) and memory (about 100 MB), or make the game smaller; {STEPPED}"
+        f"them) and memory (about 100 MB), or make the game smaller; {_stepped(rules)}"
     )
 
 

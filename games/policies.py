@@ -13,6 +13,9 @@ from games.lanes import to_numpy
 MASS_TOLERANCE = 1e-6
 """How far probabilities may be from summing to one: float32 rounding stays below it."""
 
+MANY = 64
+"""Choices, from which on they are summed up at once."""
+
 
 @dataclass(frozen=True)
 class Uniform:
@@ -87,10 +90,15 @@ def draw_any(choices: int, noise: Array) -> Array:
 def draw_legal(legal: Array, noise: Array) -> Array:
     """[B] int64 one of the legal choices [B, A], all equally probable, by uniforms [B]; any where none is legal.
 
-    Choice by choice, for sums over the short axis of [B, A] take NumPy several times as long.
+    Few choices are gone through one by one, for sums over a short axis of [B, A] take NumPy several times as long.
     """
     xp = array_namespace(legal)
     choices, counts = legal.shape[1], xp.astype(legal, xp.float32)
+    if choices > MANY:
+        sums = xp.cumulative_sum(counts, axis=1)
+        place = xp.minimum(noise * sums[:, -1], sums[:, -1] - 0.5)
+        drawn = xp.sum(xp.astype(sums[:, :-1] <= place[:, None], xp.int64), axis=1)
+        return xp.where(sums[:, -1] > 0, drawn, draw_any(choices, noise))
     passed = [counts[:, 0]]  # legal choices up to each
     for choice in range(1, choices):
         passed.append(passed[-1] + counts[:, choice])

@@ -1,7 +1,7 @@
 """Lanes of environments that are stepped one by one: other people's, each in an object that owns its state."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium.error import ResetNeeded
@@ -13,6 +13,7 @@ from games.noise import Noise, unit_seed
 Zeros = Callable[[tuple[int, ...], type], np.ndarray]
 
 CLOSED = "these lanes are closed: make new ones"
+OWNED = "these environments own their state: do the unit of work again from its start"
 
 
 class Board(NamedTuple):
@@ -80,6 +81,20 @@ class Episode(Protocol):
 
     def close(self) -> None:
         """Let go of what the environment holds."""
+
+
+@runtime_checkable
+class Keeping(Episode, Protocol):
+    """An environment whose state can be looked at, kept and restored; optional."""
+
+    def state(self) -> Any:
+        """A copy of the state, for search and analysis."""
+
+    def saved(self) -> Any:
+        """Everything `restore` needs, in plain containers and arrays."""
+
+    def restore(self, saved: Any, row: Board) -> None:
+        """Go on from what an equal environment has `saved`, and show that as `begin` does."""
 
 
 class Seats(Protocol):
@@ -181,6 +196,20 @@ class Here:
         self.begun[lane] += 1
         self.episodes[lane].begin(seed, self.rows[lane])
 
+    def keeping(self) -> list[Keeping]:
+        """The episodes of all lanes. Raises NotImplementedError where their states cannot be kept."""
+        episodes = [episode for episode in self.episodes if isinstance(episode, Keeping)]
+        if len(episodes) < len(self.rows):
+            raise NotImplementedError(OWNED)
+        return episodes
+
+    def load_state_dict(self, state: dict) -> None:
+        """Go on from how often each lane had `begun` and what its episode had `saved`, after `reset`."""
+        self.begun = list(state["begun"])
+        for episode, row, saved in zip(self.keeping(), self.rows, state["saved"], strict=True):
+            episode.restore(saved, row)
+        self._blank()
+
     def _blank(self) -> None:
         """Seats that are not alive see zeros, and those that do not act have no legal choice."""
         board = self.board
@@ -203,7 +232,7 @@ def _items(actions: np.ndarray) -> list:
 class SteppedLanes:
     """`num_lanes` episodes of a source's environments, on NumPy. Implements `games.game.Lanes`.
 
-    An environment owns its state, so `state_dict` is refused: units of work are done again, not resumed. Episodes are
+    Most environments own their state, and refuse `state_dict`: units of work are done again, not resumed. Episodes are
     functions of (seed, unit, lane, how many came before), as far as the environments are of their seeds. `close` lets
     go of the environments; so does the garbage collector.
 
@@ -229,7 +258,7 @@ class SteppedLanes:
         if self.num_lanes % len(units):
             raise ValueError(f"{self.num_lanes} lanes cannot hold {len(units)} units in equal blocks")
         self._block = self.num_lanes // len(units)
-        self._noise, self._steps = Noise(seed, units), 0
+        self._key, self._noise, self._steps = (seed, units), Noise(seed, units), 0
         self._host.reset(seed, [f"{unit}/{lane}" for unit in units for lane in range(self._block)])
         self._ended = np.zeros_like(self._board.alive)
 
@@ -304,11 +333,30 @@ class SteppedLanes:
         seen[self._ended[:, seat]] = self._board.finals[seat][self._ended[:, seat]]
         return seen
 
+    def state(self, lane: int) -> Any:
+        """A copy of a lane's state, such as a `pyspiel.State`.
+
+        Raises NotImplementedError where environments do not offer that, or live in other processes.
+        """
+        return self._here().keeping()[lane].state()
+
     def state_dict(self) -> dict:
-        raise NotImplementedError("these environments own their state: do the unit of work again from its start")
+        """As `Lanes.state_dict`. Raises NotImplementedError as `state`."""
+        host, (seed, units) = self._here(), self._key
+        saved = [episode.saved() for episode in host.keeping()]
+        return {"seed": seed, "units": list(units), "steps": self._steps, "begun": list(host.begun), "saved": saved}
 
     def load_state_dict(self, state: dict) -> None:
-        raise NotImplementedError("these environments own their state: do the unit of work again from its start")
+        """As `Lanes.load_state_dict`. Raises NotImplementedError as `state`."""
+        self.reset(state["seed"], *state["units"])
+        self._steps = state["steps"]
+        self._here().load_state_dict(state)
+
+    def _here(self) -> Here:
+        self._started()
+        if not isinstance(self._host, Here):
+            raise NotImplementedError(OWNED)
+        return self._host
 
     def close(self) -> None:
         """Let go of the environments."""

@@ -130,7 +130,7 @@ def test_a_clock_that_jumps_changes_nothing(
 
     run = tmp_path / "run"
     monkeypatch.setattr(time, "time", jumping)
-    monkeypatch.setattr("experiments.psro.datetime", Jumping)
+    monkeypatch.setattr("experiments.session.datetime", Jumping)
     assert main([*TINY, "--run-dir", str(run)]) == 0
     assert contents(run) == contents(finished)
     assert resumed(run) == 0

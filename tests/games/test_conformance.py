@@ -20,7 +20,7 @@ from games.envs import AECFace, ParallelFace
 from tests.games.broken_envs import BROKEN, PaysNaN, Raises, SeesDoubles, Sound, SoundAEC, TakesAnyNumber
 from tests.games.broken_games import BROKEN_GAMES, BROKEN_LANES
 from tests.games.spiel import CONFORMING
-from tests.games.turns import Turns
+from tests.games.turns import Bids, Turns
 
 FACES = {"parallel": games.parallel_env, "aec": games.env}
 GAMES = (*games.GAMES, *CONFORMING)
@@ -122,6 +122,14 @@ def test_faces_that_differ_are_told_apart():
         check_faces(partial(AECFace, Swapped(), "turns_v0"), partial(ParallelFace, Unmasked(), "turns_v0"))
     with pytest.raises(ConformanceError, match=r"must ask player_0, .* it asks \['player_1'\]"):
         check_faces(partial(AsksBackwards, Turns(), "turns_v0"), partial(ParallelFace, Turns(), "turns_v0"))
+
+
+def test_turns_with_continuous_actions_keep_every_rule():
+    aec, parallel = (partial(face, Bids(), "bids_v0") for face in (AECFace, ParallelFace))
+    for make in (aec, parallel):
+        assert "rejects_actions" in check(make, 3, skip=["processes"]).rules
+    check_faces(aec, parallel)
+    check_game(Bids(), put=tensor)
 
 
 class Unmasked(Turns):
