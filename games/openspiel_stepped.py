@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from games.openspiel import canonical, load, tensors, told_by
+from games.openspiel import canonical, load, tensors
 from games.stepping import Board, SteppedLanes
 
 PREFIX = "openspiel_stepped:"
@@ -66,8 +66,6 @@ class Stepped:
             raise ValueError(f"{rules} cannot be stepped, for it shows its players no tensors")
         object.__setattr__(self, "game", canonical(rules, name))
         object.__setattr__(self, "observation", seen)
-        with told_by(rules):
-            shape(self.game, seen)
 
     @property
     def agents(self) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ def draw_legal(legal: Array, noise: Array) -> Array:
     if choices > MANY:
         sums = xp.cumulative_sum(counts, axis=1)
         place = xp.minimum(noise * sums[:, -1], sums[:, -1] - 0.5)
-        drawn = xp.sum(xp.astype(sums[:, :-1] <= place[:, None], xp.int64), axis=1)
+        drawn = xp.sum(sums[:, :-1] <= place[:, None], axis=1, dtype=xp.int64)
         return xp.where(sums[:, -1] > 0, drawn, draw_any(choices, noise))
     passed = [counts[:, 0]]  # legal choices up to each
     for choice in range(1, choices):

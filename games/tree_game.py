@@ -140,13 +140,18 @@ class TreeGame:
         return State(self._after_chance(params, root, noise[:, 0]))
 
     def step(self, params: Params, state: State, actions: tuple[Array, ...], noise: Array) -> State:
+        node = self.after_moves(params, state, actions)
+        return State(self._after_chance(params, node, noise[:, 0]) if self.noise_sizes[1] else node)
+
+    def after_moves(self, params: Params, state: State, actions: tuple[Array, ...]) -> Array:
+        """[B] the nodes that actions lead to, at some of which chance is to move."""
         xp = array_namespace(state.node)
         first, rank, node = params.first[0], params.rank[0], state.node
         for seat, action in enumerate(actions):
             turn = params.turn[0, seat][state.node]
             child = first[node] + rank[turn * self.choices + action]
             node = xp.where(turn > 0, child, node)
-        return State(self._after_chance(params, node, noise[:, 0]) if self.noise_sizes[1] else node)
+        return node
 
     def _after_chance(self, params: Params, node: Array, uniforms: Array) -> Array:
         """Where chance leads to from the nodes at which it moves; the others stay: no chance, and their own alias."""

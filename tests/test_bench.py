@@ -5,7 +5,7 @@ import json
 import pytest
 
 from counterplay.bench import __main__ as command
-from counterplay.bench import exact, games, metasolvers, openspiel, ppo, processes, runs, workers
+from counterplay.bench import exact, games, metasolvers, openspiel, ppo, processes, runs, stepped, workers
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +16,9 @@ def short(monkeypatch):
     monkeypatch.setattr(openspiel, "LANES", 32)
     monkeypatch.setattr(openspiel, "ROUNDS", 1)
     monkeypatch.setattr(openspiel, "SECONDS", 0.01)
+    monkeypatch.setattr(stepped, "GAMES", {"kuhn_poker": "", "go(board_size=5)": ""})
+    monkeypatch.setattr(stepped, "LANES", 2)
+    monkeypatch.setattr(stepped, "MOVES", 8)
     monkeypatch.setattr(ppo, "ROUNDS", 1)
     monkeypatch.setattr(workers, "ROUNDS", 1)
     monkeypatch.setattr(processes, "ROUNDS", 1)
@@ -106,11 +109,23 @@ def test_compiled_games_are_timed_beside_pgx_and_openspiel():
         assert "MiB" in row.note
 
 
+def test_stepped_games_are_timed_beside_shimmy():
+    for row in stepped.rows():
+        assert row.peer == "Shimmy's OpenSpielCompatibilityV0"
+        assert row.ratio == pytest.approx(row.ours / row.peer_value)
+
+
 def test_the_peers_must_be_there(monkeypatch):
-    for lacking, package in (("pyspiel", "open_spiel"), ("pgx", "counterplay.bench"), ("pygame", "counterplay.bench")):
+    lacks = {
+        "pyspiel": "open_spiel",
+        "pgx": "counterplay.bench",
+        "pygame": "counterplay.bench",
+        "shimmy": "counterplay",
+    }
+    for lacking, package in lacks.items():
         monkeypatch.setattr(command, "find_spec", lambda name, lacking=lacking: None if name == lacking else True)
         with pytest.raises(ValueError, match=f"pip install .?{package}"):
-            command.main(["--only", "games", "openspiel"])
+            command.main(["--only", "games", "openspiel", "stepped"])
 
 
 def test_unknown_parts_are_refused():

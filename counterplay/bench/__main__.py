@@ -22,8 +22,12 @@ from counterplay.doctor import installed
 from experiments.stop import guarded
 from games.spelling import unknown
 
-PARTS = ("games", "openspiel", "metasolvers", "exact", "ppo", "workers", "processes", "runs")
-PEERS = {"games": ("pygame", "PettingZoo's pygame environments"), "openspiel": ("pgx", "PGX")}
+PARTS = ("games", "openspiel", "stepped", "metasolvers", "exact", "ppo", "workers", "processes", "runs")
+PEERS = {
+    "games": ("pygame", "PettingZoo's pygame environments"),
+    "openspiel": ("pgx", "PGX"),
+    "stepped": ("shimmy", "Shimmy"),
+}
 """What parts are measured beside: the module it takes, and its name."""
 
 
@@ -32,7 +36,7 @@ class Bench:
     """Print speeds beside those of named peers, measured in this run; CPU time but for workers, processes and runs."""
 
     only: tuple[str, ...] = PARTS
-    """Parts to run: games, openspiel, metasolvers, exact, ppo, workers, processes, runs."""
+    """Parts to run: games, openspiel, stepped, metasolvers, exact, ppo, workers, processes, runs."""
     json: Path | None = None
     """Also write the table, with the machine and its load, to this file."""
 
@@ -80,7 +84,7 @@ def _machine() -> Iterator[tuple[str, object]]:
     yield "cpus", os.cpu_count()
     yield "machine", platform.machine()
     yield "python", platform.python_version()
-    for package in ("numpy", "torch", "open_spiel", "pgx", "jax"):
+    for package in ("numpy", "torch", "open_spiel", "shimmy", "pgx", "jax"):
         yield package, installed(package)
 
 

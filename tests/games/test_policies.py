@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from games.game import factors
-from games.policies import Uniform, draw, joint_probabilities
+from games.policies import Uniform, draw, draw_legal, joint_probabilities
 
 N = 20_000
 SEEN = np.zeros((N, 1), np.float32)
@@ -20,6 +20,17 @@ def test_uniform_actions_are_uniform(xp):
     np.add.at(counts, tuple(actions.T), 1)
     assert (np.abs(counts / N - 1 / 6) < 4 * np.sqrt(5 / 36 / N)).all()
     assert Uniform.of(Discrete(4)).act(SEEN, None, None, noise[:, :1])[0].shape == (N,)
+
+
+def test_many_choices_are_drawn_as_few_are(xp, monkeypatch):
+    generator = np.random.default_rng(0)
+    legal, noise = xp.put(generator.random((500, 100)) < 0.05), generator.random(500, np.float32)
+    noise[0] = np.float32(1 - 2**-24)
+    drawn = []
+    for limit in (99, 100):
+        monkeypatch.setattr("games.policies.MANY", limit)
+        drawn.append(draw_legal(legal, xp.put(noise)))
+    assert (drawn[0] == drawn[1]).all()
 
 
 def test_uniform_stays_in_range_at_the_edges(xp):
