@@ -30,8 +30,8 @@ def parsed(text: str) -> tuple[str, dict[str, Any]]:
     params: dict[str, Any] = {}
     for keyword in tree.keywords:
         value = ast.get_source_segment(call, keyword.value) or ""
-        if keyword.arg is None:
-            raise ValueError(f"parameters are given by name, got {value!r} in {text!r}")
+        if keyword.arg is None or keyword.arg in params:
+            raise ValueError(f"parameters are given by name, each once; got {value!r} in {text!r}")
         params[keyword.arg] = _value(keyword.value, value, text)
     return name, params
 

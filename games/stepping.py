@@ -1,7 +1,7 @@
 """Lanes of environments that are stepped one by one: other people's, each in an object that owns its state."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from gymnasium.error import ResetNeeded
@@ -29,7 +29,7 @@ class Board(NamedTuple):
     done: np.ndarray  # [B] bool
 
     @classmethod
-    def of(cls, source: "Source", lanes: int, zeros: Zeros = np.zeros) -> "Board":
+    def of(cls, source: "Seats", lanes: int, zeros: Zeros = np.zeros) -> "Board":
         """For so many lanes; `zeros(shape, dtype)` makes the arrays, for example in shared memory."""
         seats = (lanes, len(source.agents))
         shapes = [(lanes, *space.shape) for space in source.observation_spaces]
@@ -82,8 +82,8 @@ class Episode(Protocol):
         """Let go of what the environment holds."""
 
 
-class Source(Protocol):
-    """Where episodes come from. A value: equal to its pickled copy."""
+class Seats(Protocol):
+    """What seats there are, how they see and how they act."""
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -101,11 +101,15 @@ class Source(Protocol):
     def masked(self) -> tuple[bool, ...]:
         """Whether a seat's actions may be illegal."""
 
+
+class Source(Seats, Protocol):
+    """Where episodes come from. A value: equal to its pickled copy."""
+
     def episode(self) -> Episode:
         """An environment of its own for one lane."""
 
 
-def blank_actions(source: Source, lanes: int, zeros: Zeros = np.zeros) -> tuple[np.ndarray, ...]:
+def blank_actions(source: Seats, lanes: int, zeros: Zeros = np.zeros) -> tuple[np.ndarray, ...]:
     """An array a seat, as `Host.step` takes them: [B] or [B, factors] int64, or [B, D] float32."""
     return tuple(
         zeros((lanes, *(space.shape or ())), np.float32 if isinstance(space, Box) else np.int64)
@@ -206,7 +210,7 @@ class SteppedLanes:
     Raises ValueError for no lanes; whatever an environment raises.
     """
 
-    def __init__(self, source: Source, num_lanes: int, host: Callable[[Source, int], Host] = Here):
+    def __init__(self, source: Seats, num_lanes: int, host: Callable[[Any, int], Host] = Here):
         if num_lanes < 1:
             raise ValueError(f"lanes need at least one episode to play, got num_lanes={num_lanes}")
         self.num_lanes, self.agents = num_lanes, source.agents

@@ -6,10 +6,11 @@ from typing import Annotated
 import tyro
 
 from games.conformance.kernels import Batch
+from games.conformance.lanes import LanesCase
 from games.conformance.rules import FAULTS, Broken, Verdict
 from games.conformance.runs import Case, load
-from games.conformance.suite import GAME_RULES, RULES, game_verdicts, verdicts
-from games.game import Game
+from games.conformance.suite import GAME_RULES, LANES, RULES, game_verdicts, lanes_verdicts, verdicts
+from games.game import Game, Playable
 
 
 def main(
@@ -23,8 +24,9 @@ def main(
     """Ask every rule and print a table; the exit code is 1 where one is broken, 2 for invalid arguments.
 
     Args:
-        made_by: Import path module:function of what makes a fresh environment (AEC or Parallel), or a game of ours.
-        episodes: Episodes to play; a game's kernel plays a few steps of a few lanes instead.
+        made_by: Import path module:function of what makes a fresh environment (AEC or Parallel), a game of ours, or
+            anything else that is played in lanes, such as what games.external.external gives.
+        episodes: Episodes to play; a game's kernel plays a few steps of a few lanes instead, lanes max_steps steps.
         seed: Seed of the first episode.
         max_steps: Steps after which an episode is left unfinished.
         skip: Rules not to ask.
@@ -36,6 +38,10 @@ def main(
         if isinstance(made, Game):
             found = list(game_verdicts(Batch(made, seed=seed), skip))
             rules, played = GAME_RULES, ""
+        elif isinstance(made, Playable):
+            lanes = LanesCase(made, steps=max_steps, seed=seed)
+            found = list(lanes_verdicts(lanes, skip))
+            rules, played = LANES, f" in {lanes.episodes} episodes of {lanes.lanes} lanes in {max_steps} steps"
         else:
             case = Case(make, episodes, seed, max_steps, render_modes)
             found = list(verdicts(case, skip))

@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -270,6 +270,15 @@ def alone(case: LanesCase) -> None:
         same(rows, case.play(unit), f"{{}} of {unit} must be the same alone")
 
 
+def workers(case: LanesCase) -> str | None:
+    """Two worker processes play the same as this one."""
+    if not hasattr(case.playable, "workers"):
+        return "it takes no workers"
+    shared = LanesCase(replace(case.playable, workers=2), case.lanes, case.steps, case.seed)  # type: ignore[type-var]
+    same(case.main, shared.main, "{} must be the same from worker processes")
+    return None
+
+
 LANES_RULES: dict[str, Callable[[Batch], None]] = {rule.__name__: rule for rule in (lane_shapes, auto_reset, resumes)}
 
 PLAYABLE_RULES: dict[str, Callable[[LanesCase], str | None]] = {
@@ -284,6 +293,7 @@ PLAYABLE_RULES: dict[str, Callable[[LanesCase], str | None]] = {
     "repeats": repeats,
     "restarts": restarts_of_lanes,
     "alone": alone,
+    "workers": workers,
 }  # type: ignore[dict-item]
 
 OWN_RULES = {"repeats": "seeds", "restarts": "restarts", "alone": "seeds"}

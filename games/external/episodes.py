@@ -42,7 +42,10 @@ def facts_of(env: AECEnv | ParallelEnv, masks: bool | None) -> Facts:
     observed, acted = zip(*spaces, strict=True)
     masked = []
     for agent, seen, played in zip(ids, observed, acted, strict=True):
-        told = "action_mask" in getattr(seen, "spaces", ()) or _mask(infos.get(agent)) is not None
+        told = (
+            "action_mask" in getattr(seen, "spaces", ())
+            or _mask(infos.get(agent) if isinstance(infos, Mapping) else None) is not None
+        )
         if told and isinstance(played, Box):
             raise ValueError(f"{name}, agent {agent}: action masks are for discrete actions, got {played}")
         masked.append(not isinstance(played, Box) and (told if masks is None else masks))
@@ -81,18 +84,26 @@ class _Episodes:
     """What episodes of both kinds share: seats, spaces, and where a fault happened."""
 
     def __init__(
-        self, env: Any, facts: Facts, sights: tuple[Sight, ...], moves: tuple[Moves, ...], max_steps: int | None = None
+        self,
+        env: Any,
+        facts: Facts,
+        sights: tuple[Sight, ...],
+        moves: tuple[Moves, ...],
+        max_steps: int | None,
+        release: Callable[[], Any],
     ):
-        self.env, self.facts, self.sights, self.moves, self.max_steps = env, facts, sights, moves, max_steps
+        self.env, self.facts, self.sights, self.moves = env, facts, sights, moves
+        self.max_steps, self.close = max_steps, release
         self.seats = {agent: seat for seat, agent in enumerate(facts.ids)}
         self.seed = self.steps = 0
         self.live: list[int] = []  # seats of env.agents, in their order
+        self.there: list | None = None  # env.agents, if it is known who came and left
         self.left: set[int] = set()  # seats that were taken away
         self._known: list[tuple[Space, Space]] = []
         self._told(self._check_spaces)
 
     def begin(self, seed: int, row: Board) -> None:
-        self.seed, self.steps, self.live, self.left = seed, 0, [], set()
+        self.seed, self.steps, self.live, self.there, self.left = seed, 0, [], None, set()
         for part in (row.alive, row.acting):
             part[:] = False
         self._told(self._begin, row)
@@ -108,9 +119,6 @@ class _Episodes:
         if not self.live:
             row.alive[:] = row.acting[:] = False
 
-    def close(self) -> None:
-        self.env.close()
-
     def _begin(self, row: Board) -> None:
         raise NotImplementedError
 
@@ -124,6 +132,9 @@ class _Episodes:
             agent = None if fault.agent is None else str(fault.agent)
             error = BrokenContract(self.facts.name, fault.rule, fault.message, agent, self.steps, self.seed)
             raise error from fault.__cause__
+        except FAULTS as fault:  # an attribute that is missing, or of another type
+            message = f"reading what it shows raised {fault!r}"
+            raise BrokenContract(self.facts.name, "plays", message, None, self.steps, self.seed) from fault
 
     def _check_spaces(self) -> None:
         """Raises Fault where spaces are not those of the first environment, or not what they were."""
@@ -137,6 +148,8 @@ class _Episodes:
 
     def _seats_of(self, agents: Any, row: Board) -> list[int]:
         """Seats of who is there now; those who have just come are alive from here on."""
+        if agents == self.there:
+            return self.live
         try:
             seats = [self.seats[agent] for agent in agents]
         except KeyError:
@@ -145,6 +158,7 @@ class _Episodes:
             if seat in self.left:
                 raise Fault("lives", "an agent that is terminated or truncated must not go on", self.facts.ids[seat])
         row.alive[seats] = True
+        self.there = list(agents)
         return seats
 
     def _pay(self, rewards: Mapping, row: Board) -> None:
@@ -157,7 +171,7 @@ class _Episodes:
                 raise Fault("rewards", f"a reward must be a number, got {reward!r}", agent) from None
             if not math.isfinite(amount):
                 raise Fault("rewards", f"a reward must be finite, got {reward!r}", agent)
-            if amount:
+            if amount:  # some tell 0 of everyone, also of who is not there
                 if seat is None or not row.alive[seat]:
                     raise Fault("rewards", f"rewards must be for those who are there, got {reward!r}", agent)
                 row.rewards[seat] += amount
@@ -191,6 +205,7 @@ class _Episodes:
         row.terminated[seat], row.truncated[seat] = bool(terminated), bool(truncated)
         row.alive[seat] = row.acting[seat] = False
         self.left.add(seat)
+        self.there = None
 
 
 class ParallelEpisode(_Episodes):
@@ -271,7 +286,8 @@ class AECEpisode(_Episodes):
         rewards = self.env.rewards
         self._pay(rewards, row)
         for paid, reward in rewards.items():
-            self.credited[paid] += float(reward)
+            if paid in self.credited:
+                self.credited[paid] += reward
         self._next(row)
         for seat in before:
             if seat not in self.live and seat not in self.left:

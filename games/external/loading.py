@@ -99,7 +99,7 @@ def load(name: str, api: str = "auto") -> Entry:
     name = name.removeprefix(PREFIX).strip()
     if ":" in name:
         module_name, _, function = name.partition(":")
-        module = _module(module_name)
+        module = imported(module_name)
         if not hasattr(module, function):
             raise unknown(f"name in {module_name}", function, _public(module))
         return Entry(getattr(module, function), module)
@@ -107,7 +107,7 @@ def load(name: str, api: str = "auto") -> Entry:
         return _registered(short_ids().get(name, name), api)
     if "." not in name:
         raise unknown("environment of PettingZoo", name, short_ids())
-    module = _module(name)
+    module = imported(name)
     wanted = [entry for kind, entry in ENTRIES.items() if api in ("auto", kind)]
     for entry in wanted:
         if hasattr(module, entry):
@@ -123,14 +123,14 @@ def _registered(name: str, api: str) -> Entry:
         versions = sorted((spec for spec in registry.values() if f"{spec.namespace}/{spec.name}" == id_), key=_version)
         spec = registry.get(id_) or (versions[-1] if versions else None)
         if spec is not None:
-            # PettingZoo's own error for missing packages names extras that bring pygame.
-            home = _module(spec.entry_point.partition(":")[0]) if isinstance(spec.entry_point, str) else None
+            # PettingZoo's own error names a whole extra, not the package that is missing.
+            home = imported(spec.entry_point.partition(":")[0]) if isinstance(spec.entry_point, str) else None
             return Entry(partial(pettingzoo.make, kind, spec), home)
     there = {id_.replace("-v", "_v") for registry in wanted.values() for id_ in registry}
     raise unknown(f"{'' if api == 'auto' else api + ' '}environment of PettingZoo's registry", name, there)
 
 
-def _module(name: str) -> Any:
+def imported(name: str) -> Any:
     """The module. Raises ValueError with near matches, or with what to install."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The old environment creation API", DeprecationWarning)
@@ -147,8 +147,8 @@ def _module(name: str) -> Any:
     if not parent or not _importable(parent):
         top = name.partition(".")[0]
         if _importable(top):
-            return _module(parent)  # whose own parents say what they have
-        raise ValueError(f"{name} needs {top}, which is not installed: {_pip(top)}")
+            return imported(parent)  # whose own parents say what they have
+        raise ValueError(f"{name} {f'needs {top}, which ' if name != top else ''}is not installed: {_pip(top)}")
     raise unknown(f"module of {parent}", child, [found.name for found in pkgutil.iter_modules(_path(parent))])
 
 

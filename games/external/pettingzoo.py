@@ -5,6 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from pettingzoo import AECEnv, ParallelEnv
@@ -12,6 +13,7 @@ from pettingzoo import AECEnv, ParallelEnv
 from games.external.episodes import AECEpisode, Facts, ParallelEpisode, facts_of
 from games.external.loading import Entry, load
 from games.external.spaces import IMAGES, Moves, Sight, moves, sight
+from games.processes import hosting
 from games.spelling import unknown
 from games.stepping import SteppedLanes
 
@@ -33,6 +35,7 @@ class External:
     masks: bool | None = None
     strict: bool = False
     workers: int = field(default=0, compare=False)  # plays the same
+    timeout: float | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for name, value, known in (("api", self.api, APIS), ("images", self.images, IMAGES)):
@@ -44,6 +47,8 @@ class External:
                 raise ValueError(f"{name} must be None or a whole number, at least {least}, got {value!r}")
         if not isinstance(self.workers, int) or self.workers < 0:
             raise ValueError(f"workers must be a whole number, 0 for this process alone, got {self.workers!r}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout must be None or seconds, more than 0, got {self.timeout!r}")
         if not isinstance(self.source, str | AECEnv | ParallelEnv) and not callable(self.source):
             raise ValueError(
                 "an environment is given by name, by a factory, or as a PettingZoo AECEnv or ParallelEnv; got "
@@ -55,13 +60,13 @@ class External:
     def make(self, **more: Any) -> Env:
         """A fresh environment, not reset; `more` parameters, such as render_mode, go to it too.
 
-        An environment that was given as an object is copied where it can be; else it serves one lane at a time.
-        Raises ValueError for parameters it does not take, or what is no PettingZoo environment.
+        Where an environment was given it is a copy, or that itself, if it cannot be copied. Raises ValueError for
+        parameters it does not take, and for what is no PettingZoo environment.
         """
         if isinstance(self.source, AECEnv | ParallelEnv):
             if more:
                 raise ValueError(f"an environment that is made takes no parameters, got {', '.join(more)}")
-            return deepcopy(self.source)
+            return deepcopy(self.source) if self._copied else self.source
         env = self._entry({**self.params, **more})
         kinds = {"auto": (ParallelEnv, AECEnv), "parallel": (ParallelEnv,), "aec": (AECEnv,)}[self.api]
         if not isinstance(env, kinds):
@@ -76,13 +81,28 @@ class External:
         return load(self.source, self.api) if isinstance(self.source, str) else Entry(self.source)  # type: ignore
 
     @cached_property
+    def _copied(self) -> bool:
+        """Whether the environment that was given can be copied."""
+        try:
+            deepcopy(self.source)
+        except Exception:  # whatever its parts raise
+            return False
+        return True
+
+    @cached_property
+    def _taken(self) -> WeakSet:
+        """Episodes of an environment that cannot be copied: one at a time."""
+        return WeakSet()
+
+    @cached_property
     def facts(self) -> Facts:
         """Learned from an environment that is made, reset once and closed."""
         env = self.make()
         try:
             return facts_of(env, self.masks)
         finally:
-            env.close()
+            if env is not self.source:
+                env.close()
 
     @cached_property
     def sights(self) -> tuple[Sight, ...]:
@@ -126,15 +146,22 @@ class External:
     def episode(self) -> "ParallelEpisode | AECEpisode":
         """A fresh environment that plays in one lane. Implements `games.stepping.Source`."""
         env = self.make()
+        kind = ParallelEpisode if isinstance(env, ParallelEnv) else AECEpisode
+        if env is self.source and self._taken:
+            raise ValueError(f"{env} cannot be copied and is in use by a lane: give a factory, which makes one a lane")
+        release = self._taken.clear if env is self.source else env.close  # what was given is its owner's to close
         try:
-            kind = ParallelEpisode if isinstance(env, ParallelEnv) else AECEpisode
-            return kind(env, self.facts, self.sights, self.moves, self.max_steps)
+            episode = kind(env, self.facts, self.sights, self.moves, self.max_steps, release)
         except BaseException:
-            env.close()
+            release()
             raise
+        if env is self.source:
+            self._taken.add(episode)
+        return episode
 
     def lanes(self, num_lanes: int) -> SteppedLanes:
-        return SteppedLanes(self, num_lanes)
+        """Raises, with workers, ValueError for a source that cannot be sent to them; see `games.processes`."""
+        return SteppedLanes(self, num_lanes, hosting(self.workers, self.timeout))
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields, and what was learned from an environment, but none of the functions made from it."""
@@ -157,6 +184,7 @@ def external(
     max_steps: int | None = None,
     masks: bool | None = None,
     strict: bool = False,
+    timeout: float | None = None,
     **params: Any,
 ) -> External:
     """Any PettingZoo environment, played in lanes by whatever plays games of ours.
@@ -171,7 +199,7 @@ def external(
     `images`) and `games.external.spaces.moves` (for `bins`). `max_steps` truncates episodes after that many steps of
     the lanes. `masks` says whether infos may have an action mask; by default they may where the first reset shows one.
     `strict` refuses observations outside their space, which many environments give. With `workers`, that many processes
-    step the lanes.
+    step the lanes, each all of its own within `timeout` seconds, if that is given.
 
     Raises ValueError for names that are unknown, with near matches, packages that are not installed, parameters that
     the environment does not take, and spaces that cannot be played; BrokenContract for an environment that breaks the
@@ -180,6 +208,6 @@ def external(
     >>> external("classic/rps_v2", num_actions=3, max_cycles=2).action_spaces
     (Discrete(3), Discrete(3))
     """
-    made = External(source, params, api, images, bins, max_steps, masks, strict, workers)
+    made = External(source, params, api, images, bins, max_steps, masks, strict, workers, timeout)
     _ = made.observation_spaces, made.action_spaces  # what cannot be played should fail before anything is played
     return made

@@ -34,8 +34,9 @@ def test_unknown_names_suggest_near_ones():
     assert str(unknown("thing", "zzz", ["b", "a"])) == "unknown thing 'zzz'; known: a, b"
 
 
-def test_games_needs_neither_torch_nor_openspiel_nor_our_other_packages():
-    ours = ["torch", "pyspiel", "counterplay", "experiments", "analysis", "marl", "metasolvers"]
+def test_games_needs_neither_torch_nor_openspiel_nor_others_environments_nor_our_other_packages():
+    others = ["torch", "pyspiel", "pygame", "mpe2", "games.external"]
+    ours = [*others, "counterplay", "experiments", "analysis", "marl", "metasolvers"]
     modules = "games, games.play, games.versus, games.bucket_brigade.parity"
     code = f"import sys, {modules}; print([name for name in {ours} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
