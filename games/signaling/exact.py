@@ -183,10 +183,8 @@ def _different(game: Signaling) -> tuple[np.ndarray, np.ndarray]:
 
 def _worth(game: Signaling, says: np.ndarray, guesses: np.ndarray) -> np.ndarray:
     """[2] what strategies earn in a round."""
-    return (_heard(game, says) @ guesses * game.pays).sum(axis=(1, 2)) - [
-        game.referents @ says @ game.medium.message_costs,
-        0,
-    ]
+    paid = game.referents @ says @ game.medium.message_costs
+    return (_heard(game, says) @ guesses * game.pays).sum(axis=(1, 2)) - [paid, 0]
 
 
 def _heard(game: Signaling, says: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from games.channel import Channel, Placement, broadcast, one_hot
 from games.game import Array, feature_box
 from games.lanes import tree_map
-from games.policies import MASS_TOLERANCE
+from games.signaling.payoffs import payoff_tables, priors
 from games.spelling import unknown
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Signaling:
 
     @cached_property
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
-        return checked_prior(self.prior, self.states)[0], self._payoffs(self.payoffs)[0]
+        return priors(self.prior, self.states)[0], payoff_tables(self.payoffs, self.bias, *self._shape)[0]
 
     @property
     def referents(self) -> np.ndarray:
@@ -136,6 +136,10 @@ class Signaling:
     def guesses(self) -> int:
         """Number of guesses."""
         return self.states if self.actions is None else self.actions
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self.states, self.guesses
 
     @property
     def _memory(self) -> int:
@@ -205,29 +209,11 @@ class Signaling:
         for name in overrides:
             if name not in ("prior", "payoffs"):
                 raise unknown("parameter of signalling games", name, ["prior", "payoffs"])
-        prior = checked_prior(overrides["prior"], self.states) if "prior" in overrides else self.referents[None]
-        pays = self._payoffs(overrides["payoffs"]) if "payoffs" in overrides else self.pays[None]
+        prior = priors(overrides["prior"], self.states) if "prior" in overrides else self.referents[None]
+        pays = payoff_tables(overrides["payoffs"], None, *self._shape) if "payoffs" in overrides else self.pays[None]
         table = np.moveaxis(pays, 1, -1).reshape(len(pays), -1, 2)
         limits = prior.cumsum(axis=1)[:, :-1]
         return Params(limits.astype(np.float32), self.medium.table(), table.astype(np.float32))
-
-    def _payoffs(self, given: Any) -> np.ndarray:
-        """[1 or B, 2, states, actions] float64."""
-        shape = (self.states, self.guesses)
-        if given is None:
-            if self.bias is None:
-                return np.broadcast_to(np.eye(*shape), (1, 2, *shape))
-            x, y = ((np.arange(n) + 0.5) / n for n in shape)
-            return -((y[None, None] - x[:, None] - np.array([self.bias, 0])[:, None, None]) ** 2)[None]
-        payoffs = np.asarray(given, np.float64)
-        if payoffs.shape == shape:
-            payoffs = np.stack([payoffs, payoffs])
-        batch = payoffs if payoffs.ndim == 4 else payoffs[None]
-        if batch.shape[1:] != (2, *shape) or not len(batch):
-            raise ValueError(f"payoffs must be {list(shape)} or {[2, *shape]}, got shape {np.shape(given)}")
-        if not (np.abs(batch) <= np.finfo(np.float32).max).all():
-            raise ValueError("payoffs must be finite in float32, in which they are paid")
-        return batch
 
     def init(self, params: Params, noise: Array) -> State:
         xp, lanes, where = array_namespace(noise), noise.shape[0], device(noise)
@@ -336,18 +322,6 @@ class Signaling:
 def spelt(codes: Array, shift: int) -> str:
     """The symbols of codes, such as 2-0; a dot for nothing."""
     return "-".join(str(int(code) - shift) if int(code) else "." for code in codes)
-
-
-def checked_prior(given: Any, states: int) -> np.ndarray:
-    """[1 or B, states] float64; even if none is given. Raises ValueError for what is no distribution."""
-    prior = np.full(states, 1 / states) if given is None else np.asarray(given, np.float64)
-    batch = prior if prior.ndim == 2 else prior[None]
-    if batch.ndim != 2 or batch.shape[1] != states or not len(batch):
-        raise ValueError(f"prior must give each of {states} referents its probability, got shape {prior.shape}")
-    total = batch.sum(axis=1, keepdims=True)
-    if not ((abs(total - 1) <= MASS_TOLERANCE) & (batch >= 0)).all():
-        raise ValueError(f"prior must not be negative, and must sum to 1; got {given}")
-    return batch / total
 
 
 def _drawn(params: Params, uniforms: Array) -> Array:

@@ -22,7 +22,7 @@ class Past(NamedTuple):
 def compiled(game: Signaling) -> Tree:
     """The tree of a game whose agents remember everything; a message is one move, the number of the message.
 
-    Listeners who guess at once have joint moves. Information states are named by what their owner has seen. Raises
+    Listeners who guess at once have joint moves. Information states are named by what their owner knows. Raises
     ValueError for more than `MAX_ENDS` ends, and for games with less memory than rounds, which are other games.
     """
     if game.memory not in (None, game.rounds):
@@ -65,8 +65,8 @@ class _Tree:
 
     def _speaker(self, depth: int, past: Past, chance: float, paid: np.ndarray | None) -> None:
         node = self._node(0, depth, len(self.matrix), chance, paid)
-        seen = f"saw {past.referents}, said {past.said}, guesses {past.guesses}"
-        self.builder.inform(node, seen, range(len(self.matrix)))
+        seen = {"saw": past.referents, "said": past.said, "guesses": past.guesses}
+        self.builder.inform(node, str(seen), range(len(self.matrix)))
         for message, row in enumerate(self.matrix):
             after = past._replace(said=(*past.said, message))
             codes = np.flatnonzero(row).tolist()
@@ -86,7 +86,8 @@ class _Tree:
             return
         node = self.builder.node(1 + len(guesses), depth, game.guesses, chance, joint=bool(guesses))
         told = () if game.lasting else past.referents[:-1]
-        arrived = past.heard[: len(past.heard) - game.delay]
-        self.builder.inform(node, f"heard {arrived}, guesses {past.guesses}, saw {told}", range(game.guesses))
+        heard = past.heard[: len(past.heard) - game.delay]
+        seen = {"heard": heard, "guesses": past.guesses, "saw": told}
+        self.builder.inform(node, str(seen), range(game.guesses))
         for guess in range(game.guesses):
             self._listeners(depth + 1, past, 1.0, (*guesses, guess))
