@@ -30,7 +30,7 @@ def test_the_command_prints_and_writes_the_table(capsys, tmp_path):
     assert command.main(["--only", "games", "ppo", "--json", str(file)]) == 0
     table = json.loads(file.read_text())
     assert "load_before" in table["machine"]
-    assert len(table["rows"]) == 7
+    assert len(table["rows"]) == 10
     assert all(row["ours"] > 0 for row in table["rows"])
     out = capsys.readouterr().out
     for words in ("lane-steps/s", "PettingZoo", "bare networks", ">= 1.5M/s"):
@@ -105,10 +105,10 @@ def test_compiled_games_are_timed_beside_pgx_and_openspiel():
 
 
 def test_the_peers_must_be_there(monkeypatch):
-    for lacking, package in (("pyspiel", "open_spiel"), ("pgx", "counterplay.bench")):
+    for lacking, package in (("pyspiel", "open_spiel"), ("pgx", "counterplay.bench"), ("pygame", "counterplay.bench")):
         monkeypatch.setattr(command, "find_spec", lambda name, lacking=lacking: None if name == lacking else True)
         with pytest.raises(ValueError, match=f"pip install .?{package}"):
-            command.main(["--only", "openspiel"])
+            command.main(["--only", "games", "openspiel"])
 
 
 def test_unknown_parts_are_refused():

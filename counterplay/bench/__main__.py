@@ -23,6 +23,8 @@ from experiments.stop import guarded
 from games.spelling import unknown
 
 PARTS = ("games", "openspiel", "metasolvers", "exact", "ppo", "workers", "runs")
+PEERS = {"games": ("pygame", "PettingZoo's pygame environments"), "openspiel": ("pgx", "PGX")}
+"""What parts are measured beside: the module it takes, and its name."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise ValueError(f"--only needs a part, and --json a file in a folder that exists; got {config}")
     if find_spec("pyspiel") is None:
         raise ValueError("the benchmark measures beside OpenSpiel, which is not here: pip install open_spiel")
-    if "openspiel" in config.only and find_spec("pgx") is None:
-        raise ValueError("openspiel is measured beside PGX, which is not here: pip install 'counterplay[bench]'")
+    for part, (module, peer) in PEERS.items():
+        if part in config.only and find_spec(module) is None:
+            raise ValueError(f"{part} is measured beside {peer}, which is not here: pip install 'counterplay[bench]'")
     load = os.getloadavg()
     rows = []
     for part in config.only:

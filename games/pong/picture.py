@@ -16,11 +16,11 @@ from PIL import Image
 from games.canvas import DIM, INK, PALE, SKY_BLUE, WHITE, YELLOW, Canvas, mixed
 from games.pong.rules import Params, Places, Pong, State
 
-WIDTH, HEIGHT = 720, 560
-LEFT, TOP, RIGHT, BOTTOM = 40.0, 92.0, 680.0, 512.0
+WIDTH, HEIGHT = 640, 480
+LEFT, TOP, RIGHT, BOTTOM = 36.0, 80.0, 604.0, 436.0
 """The court's walls and ends."""
 CENTRE = ((LEFT + RIGHT) / 2, (TOP + BOTTOM) / 2)
-BALL, THICK, BEHIND = 8.0, 12.0, 14.0
+BALL, THICK, BEHIND = 7.0, 11.0, 12.0
 """Radius of the ball; a paddle's thickness, and the room behind it."""
 ACROSS = (RIGHT - LEFT) / 2 - BEHIND - THICK - BALL
 UP = (BOTTOM - TOP) / 2 - BALL
@@ -46,9 +46,9 @@ class Lane(NamedTuple):
 
 
 def frame(game: Pong, params: Params, state: State, lane: int = 0) -> np.ndarray:
-    """[560, 720, 3] uint8 picture of one lane, equal for equal states."""
-    places = (Places(*(float(place[lane]) for place in there)) for there in (state.now, state.before))
-    seen = Lane(*places, *(field[lane].item() for field in state[2:]))
+    """[480, 640, 3] uint8 picture of one lane, equal for equal states."""
+    now, before = (Places(*(float(place[lane]) for place in places)) for places in (state.now, state.before))
+    seen = Lane(now, before, *(field[lane].item() for field in state[2:]))
     canvas = Canvas(WIDTH, HEIGHT, _court().copy())
     _score(canvas, game, seen)
     reach = float(params.reach[lane if len(params.reach) > 1 else 0])
@@ -67,7 +67,7 @@ def _court() -> Image.Image:
     canvas = Canvas(WIDTH, HEIGHT)
     canvas.box(LEFT, TOP - 6, RIGHT, BOTTOM + 6, mixed(DIM, INK, 0.35), 4)
     canvas.box(LEFT, TOP, RIGHT, BOTTOM, COURT)
-    canvas.ring(*CENTRE, 62, mixed(COURT, PALE, 0.12), 2)
+    canvas.ring(*CENTRE, 54, mixed(COURT, PALE, 0.12), 2)
     for dot in range(21):
         y = TOP + (dot + 0.5) * (BOTTOM - TOP) / 21
         canvas.box(CENTRE[0] - 2, y - 5, CENTRE[0] + 2, y + 5, mixed(COURT, PALE, 0.4), 1)
@@ -79,11 +79,11 @@ def _spot(places: Places) -> Spot:
 
 
 def _score(canvas: Canvas, game: Pong, seen: Lane) -> None:
-    x, y = CENTRE[0], 46.0
-    canvas.text(x, y - 2, ":", 40, DIM)
+    x, y = CENTRE[0], 40.0
+    canvas.text(x, y - 2, ":", 36, DIM)
     for seat, (points, side) in enumerate(zip((seen.left_points, seen.right_points), (-1, 1), strict=True)):
         won, colour = seen.point == -side, COLOURS[seat]
-        canvas.text(x + 44 * side, y, str(points), 52, WHITE if won else colour, bold=True)
+        canvas.text(x + 44 * side, y, str(points), 46, WHITE if won else colour, bold=True)
         words = "wins" if won and points >= game.points else "scores" if won else ""
         ends, anchor = ((LEFT, RIGHT)[seat], "lr"[seat] + "m")
         canvas.text(ends, y, f"{game.agents[seat]} {words}".strip(), 20, colour, anchor, bold=won)
@@ -112,7 +112,7 @@ def _trail(canvas: Canvas, seen: Lane) -> None:
 
 
 def _footer(canvas: Canvas, game: Pong, params: Params, seen: Lane, lane: int) -> None:
-    y = HEIGHT - 22.0
+    y = HEIGHT - 20.0
     canvas.text(LEFT, y, f"step {seen.steps}", 15, DIM, "lm")
     canvas.text(CENTRE[0], y, f"first to {game.points}", 15, DIM)
     top = float(params.top_speed[lane if len(params.top_speed) > 1 else 0])

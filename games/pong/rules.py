@@ -58,7 +58,7 @@ class State(NamedTuple):
 class Pong:
     """Two paddles return a ball that gets faster; who misses it loses a point [Alcorn, Atari 1972].
 
-    Players: two, `left` and `right`, at once. Zero-sum.
+    Players: two, `player_0` on the left and `player_1` on the right, at once. Zero-sum.
     Actions: Discrete(3): stay, up, down.
     Observations: 8 features in [-1, 1]: own paddle, other paddle, ball x, y, its velocity dx, dy, own and other points.
         With `pixels` pictures [2, 40, 40] in [0, 1]: the court now and a step before. Both are mirrored: everyone sees
@@ -67,9 +67,9 @@ class Pong:
     Horizon: first to `points` points; truncated after `max_steps` steps.
     Chance: side, height and angle of serves; a little of the angle of returns.
 
-    Lengths are in halves of the court, speeds in these per step. The ball bounces off the upper and lower wall. Where it
-    hits a paddle decides how steeply it leaves: straight from the centre, at slope +-`steepest` from the ends. Each hit
-    makes it faster; its speed is the one across the court. After a point it is served from the middle line.
+    Lengths are in halves of the court, speeds in these per step. The ball bounces off the upper and lower wall. Where
+    it hits a paddle decides how steeply it leaves: straight from the centre, at slope +-`steepest` from the ends. Each
+    hit makes it faster; its speed is the one across the court. After a point it is served from the middle line.
     As a task for learners Pong is known from Atari 2600 [Bellemare et al. 2013]; these are rules of their own.
 
     Raises ValueError for values out of range.
@@ -91,7 +91,7 @@ class Pong:
     wobble: float = 0.1
     """Largest difference that chance makes to the slope after a hit."""
 
-    agents = ("left", "right")
+    agents = ("player_0", "player_1")
     noise_sizes = (3, 3)  # side, height and slope of a serve; the last also turns the ball when it is hit
 
     def __post_init__(self) -> None:
@@ -206,7 +206,7 @@ class Pong:
         return f"step {int(state.steps[lane])}, {score}: ball at {ball}, paddles at {left:+.2f} and {right:+.2f}"
 
     def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
-        """As `games.game.Pictured`: [560, 720, 3]."""
+        """As `games.game.Pictured`: [480, 640, 3]."""
         from games.pong.picture import frame  # Pillow
 
         return frame(self, params, state, lane)

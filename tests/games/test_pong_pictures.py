@@ -8,7 +8,9 @@ from games.canvas import WHITE
 from games.game import Pictured
 from games.lanes import GameLanes, tree_map
 from games.pong import Pong
-from games.pong.picture import COLOURS, LEFT, RIGHT, main
+from games.pong.picture import ACROSS as WIDE
+from games.pong.picture import BALL, BOTTOM, CENTRE, COLOURS, THICK, TOP, main
+from games.pong.picture import UP as TALL
 from games.pong.pixels import ACROSS, MIDDLE, RADIUS
 from games.pong.pixels import UP as HIGH
 from games.pong.rules import Places, State
@@ -90,7 +92,7 @@ def near(picture: np.ndarray, colour: tuple[int, ...]) -> np.ndarray:
 def test_equal_states_give_equal_pictures_whatever_holds_them(xp):
     assert isinstance(GAME, Pictured)
     picture = GAME.frame(PARAMS, RALLY)
-    assert (picture.shape, picture.dtype) == ((560, 720, 3), np.uint8)
+    assert (picture.shape, picture.dtype) == ((480, 640, 3), np.uint8)
     np.testing.assert_array_equal(picture, GAME.frame(PARAMS, xp.freeze(tree_map(xp.put, RALLY))))
     both = tree_map(lambda old: np.concatenate([old + 1, old]), RALLY)
     np.testing.assert_array_equal(GAME.frame(PARAMS, both, lane=1), picture)
@@ -105,19 +107,23 @@ def test_what_a_state_holds_can_be_seen(field):
 
 
 def test_things_stand_where_they_are():
+    def spot(x: float, y: float) -> object:
+        return pytest.approx([CENTRE[1] - TALL * y, CENTRE[0] + WIDE * x], abs=2)
+
+    front = 1 + (BALL + THICK / 2) / WIDE
     for x, y in ((-1, 0.9), (0.5, 0.5), (1, -0.9)):
-        state = RALLY._replace(now=Places(*(np.array([v], np.float32) for v in (x, y, 0.6, -0.6))), before=RALLY.now)
-        picture = GAME.frame(PARAMS, state)
-        ball = np.argwhere(near(picture, WHITE)[100:500])
-        assert ball.mean(axis=0) == pytest.approx([202 - 202 * y, (LEFT + RIGHT) / 2 + 286 * x], abs=3)
-        left, right = (np.argwhere(near(picture, colour)[100:500]) for colour in COLOURS)
-        assert left.mean(axis=0) == pytest.approx([202 - 202 * 0.6, 60], abs=3)
-        assert right.mean(axis=0) == pytest.approx([202 + 202 * 0.6, 660], abs=3)
+        now = Places(*(np.array([value], np.float32) for value in (x, y, 0.6, -0.6)))
+        picture = GAME.frame(PARAMS, RALLY._replace(now=now, before=RALLY.now)).copy()
+        picture[: int(TOP)] = picture[int(BOTTOM) :] = 0  # but for the court
+        assert np.argwhere(near(picture, WHITE)).mean(axis=0) == spot(x, y)
+        left, right = (np.argwhere(near(picture, colour)) for colour in COLOURS)
+        assert left.mean(axis=0) == spot(-front, 0.6)
+        assert right.mean(axis=0) == spot(front, -0.6)
 
 
 def test_the_pictures_of_the_documentation_can_be_drawn_again(tmp_path):
     main(tmp_path)
     with Image.open(tmp_path / "pong.png") as picture, Image.open(tmp_path / "pong.gif") as film:
-        assert picture.size == film.size == (720, 560)
+        assert picture.size == film.size == (640, 480)
         assert film.n_frames > 50
     assert (tmp_path / "pong.gif").stat().st_size < 400_000
