@@ -115,11 +115,14 @@ def planned(config: Config) -> Plan:
     """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
     from experiments.values import Played
     from games.scripted import profile
+    from marl.policy_files import check_savable
 
     game = config.make_game()
     check_trainable(game, config.game)
     players = len(game.agents)
     initial = profile(config.initial, game)
+    for policy in initial:
+        check_savable(policy)
     rivals = {name: profile(name, game) for name in config.score_against}
     solver = checked_solver(
         config.meta_solver,

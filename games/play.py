@@ -69,7 +69,7 @@ def play(
 
 def profiles_at_once(game: Game | Playable | MakeLanes, episodes: int, max_lanes: int = MAX_LANES) -> int:
     """How many profiles `play` plays side by side."""
-    return max(1, max_lanes // episodes) if _lanes_each(game, episodes) == episodes else 1
+    return 1 if _is_stepped(game) else max(1, max_lanes // episodes)
 
 
 def play_mixture(
@@ -243,7 +243,12 @@ def _endless(episodes: int, max_steps: int) -> ValueError:
 
 def _lanes_each(game: Game | Playable | MakeLanes, episodes: int) -> int:
     """Lanes that play a unit's episodes: one an episode, but few where each lane holds an environment."""
-    return min(episodes, FEW_LANES) if isinstance(game, Playable) and not isinstance(game, Game) else episodes
+    return min(episodes, FEW_LANES) if _is_stepped(game) else episodes
+
+
+def _is_stepped(game: Game | Playable | MakeLanes) -> bool:
+    """Whether each lane holds an environment."""
+    return isinstance(game, Playable) and not isinstance(game, Game)
 
 
 def _lanes_maker(game: Game | Playable | MakeLanes) -> MakeLanes:
