@@ -4,7 +4,7 @@ Small ones play many times faster compiled to tables: `games.openspiel`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from random import Random
@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from games.openspiel import canonical, load, tensors
+from games.processes import hosting
 from games.stepping import Board, SteppedLanes
 
 PREFIX = "openspiel_stepped:"
@@ -27,7 +28,8 @@ class Stepped:
     Agents see information-state tensors, or observation tensors where the game has no others (`observation` chooses:
     "information_state" or "observation"). Where several seats move at once they all act in one step. Chance is drawn by
     inverse CDF from the seeds of lanes; games that draw it themselves are given these as their parameter `rng_seed`.
-    An episode still going after `max_steps` steps is truncated. `lanes(n).state(lane)` is a copy of a `pyspiel.State`.
+    An episode still going after `max_steps` steps is truncated. With `workers`, that many processes step the lanes; in
+    this process alone, `lanes(n).state(lane)` is a copy of a `pyspiel.State`, and lanes can be saved.
 
     Raises ValueError as `games.openspiel.load`, for mean-field games, those that draw chance from elsewhere, and those
     without tensors.
@@ -44,8 +46,11 @@ class Stepped:
     game: str
     observation: str | None = None
     max_steps: int | None = None
+    workers: int = field(default=0, compare=False)  # plays the same
 
     def __post_init__(self) -> None:
+        if not isinstance(self.workers, int) or self.workers < 0:
+            raise ValueError(f"workers must be a whole number, 0 for this process alone, got {self.workers!r}")
         if self.max_steps is not None and (not isinstance(self.max_steps, int) or self.max_steps < 1):
             raise ValueError(f"max_steps must be a whole number, at least 1, or None; got {self.max_steps!r}")
         name = self.game.removeprefix(PREFIX) if isinstance(self.game, str) else self.game
@@ -92,7 +97,7 @@ class Stepped:
 
     def lanes(self, num_lanes: int) -> SteppedLanes:
         """That many states side by side, not reset. Raises ValueError for no lanes."""
-        return SteppedLanes(self, num_lanes)
+        return SteppedLanes(self, num_lanes, hosting(self.workers))
 
 
 @cache

@@ -45,7 +45,7 @@ def register(
 
     Seats that act at once do so in simultaneous nodes; with `turn_based`, one after the other, without seeing what
     those before have chosen, as CFR and its like want it. With `paid_at_end`, as MCTS wants it, all rewards are paid
-    when the episode is over.
+    when the episode is over (where chance is drawn MCTS needs `solve=False`, too: it takes one outcome for all).
 
     Finite trees (`games.tree`) have the probabilities of their chance. The chance of other games is drawn, from the
     parameter `rng_seed` of the game that is loaded: OpenSpiel calls that sampled, and cannot enumerate it, nor copy
@@ -168,6 +168,7 @@ class OurState(pyspiel.State):
         self.now: Moment | None = None  # what players saw last
         self.chosen: dict[int, int] = {}
         self.pending: Pending | None = None
+        self.earlier = self._total()  # returns before the last move
         self._follow(self.rules.start)
 
     def current_player(self) -> int:
@@ -195,12 +196,14 @@ class OurState(pyspiel.State):
         return self.rules.chance.outcomes(self.pending)
 
     def _apply_action(self, action: int) -> None:
+        self.earlier = self._total()
         if self.pending is not None:
             self._follow(self.rules.draw(self.now, self._all_chosen(), self.pending, action))
         else:
             self._choose({self.current_player(): action})
 
     def _apply_actions(self, actions: Sequence[int]) -> None:
+        self.earlier = self._total()
         self._choose({seat: actions[seat] for seat in self._waiting()})
 
     def _choose(self, actions: dict[int, int]) -> None:
@@ -213,21 +216,24 @@ class OurState(pyspiel.State):
         return tuple(self.chosen.get(seat) for seat in self.rules.seats)
 
     def _follow(self, led: Moment | Pending) -> None:
-        if isinstance(led, Pending):
-            self.pending = led
-        else:
+        """Go on to where somebody is to move, or the episode is over."""
+        while isinstance(led, Moment):
             self.now, self.chosen, self.pending = led, {}, None
+            if led.acting or led.over:
+                return
+            led = self.rules.play(led, self._all_chosen())
+        self.pending = led
+
+    def _total(self) -> list[float]:
+        return list(self.now.returns) if self.now else [0.0 for _ in self.rules.seats]
 
     def rewards(self) -> list[float]:
         if self.paid_at_end:
             return self.returns()
-        nothing = self.now is None or self.chosen or self.pending is not None
-        return [0.0 for _ in self.rules.seats] if nothing else list(self.now.rewards)  # type: ignore[union-attr]
+        return [now - before for now, before in zip(self._total(), self.earlier, strict=True)]
 
     def returns(self) -> list[float]:
-        if self.now is None or (self.paid_at_end and not self.is_terminal()):
-            return [0.0 for _ in self.rules.seats]
-        return list(self.now.returns)
+        return [0.0 for _ in self.rules.seats] if self.paid_at_end and not self.is_terminal() else self._total()
 
     def known(self, player: int) -> str:
         """What names a player's information state."""

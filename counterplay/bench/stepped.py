@@ -27,12 +27,11 @@ def rows() -> Iterator[Row]:
 
 
 def _lanes(game: str) -> Callable[[], None]:
-    import games
-    from games.lanes import lanes_of
     from games.noise import Purpose
+    from games.openspiel_stepped import Stepped
     from games.policies import draw_legal
 
-    lanes = lanes_of(games.make(f"openspiel_stepped:{game}"), LANES)
+    lanes = Stepped(game).lanes(LANES)
     lanes.reset(0)
     seats = range(len(lanes.agents))
 

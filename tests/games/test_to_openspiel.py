@@ -33,7 +33,7 @@ from metasolvers.zero_sum import maximin
 from tests.games.spiel import CONFORMING
 from tests.games.turns import Turns
 
-FORMS = [{}, {"turn_based": True}, {"grid": 2, "max_steps": 5}, {"paid_at_end": True, "max_steps": 5}]
+FORMS = [{}, {"turn_based": True}, {"grid": 2}, {"paid_at_end": True}]
 """Ways to register a game."""
 
 
@@ -41,7 +41,7 @@ FORMS = [{}, {"turn_based": True}, {"grid": 2, "max_steps": 5}, {"paid_at_end": 
 def test_every_game_passes_openspiels_own_check(name):
     game = games.make(name)
     for form in FORMS if name in games.GAMES else FORMS[:1]:
-        ours = register(game, "our_game", **form)
+        ours = register(game, "our_game", max_steps=5, **form)
         assert ours.num_players() == len(game.agents)
         sampled = ours.get_type().chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
         pyspiel.random_sim_test(ours, num_sims=1, serialize=not sampled, verbose=False)
@@ -117,6 +117,24 @@ def test_repeated_play_has_an_information_state_for_every_history():
     response = best_response.BestResponsePolicy(ours, 0, UniformRandomPolicy(ours))
     assert response.value(ours.new_initial_state()) == pytest.approx(0)
     assert len(cfr.CFRSolver(ours).average_policy().state_lookup) == 2 * (1 + 4)
+
+
+class Pausing(Turns):
+    """In the second round nobody acts, and time passes."""
+
+    def acting(self, params, state):
+        return super().acting(params, state) & (state.round != 1)[:, None]
+
+
+def test_steps_in_which_nobody_acts_pass_by_themselves():
+    ours = register(Pausing(rounds=3), "our_pauses")
+    pyspiel.random_sim_test(ours, num_sims=3, serialize=False, verbose=False)
+    state, asked = ours.new_initial_state(), []
+    while not state.is_terminal():
+        asked.append(int(state.current_player()))
+        state.apply_action(state.legal_actions()[-1])
+    chance = int(pyspiel.PlayerId.CHANCE)
+    assert asked == [0, chance, chance, 0, chance]
 
 
 def test_a_grid_of_chance_is_exact_where_it_fits():
