@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python
+WORKERS ?= 2
+PYTEST = $(RUN) -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help install psro test check lint slow gpu papers bench report notebook doctor api conformance clean
@@ -20,11 +22,11 @@ install: $(VENV)/.installed ## virtual environment with everything in it
 psro: install ## the main job: PSRO on Bucket Brigade at its default budget (ARGS="--help" for options)
 	$(RUN) experiments/psro_bucket_brigade.py $(ARGS)
 
-test: install ## the whole default test suite, with coverage
-	$(RUN) -m pytest --cov --cov-report=term
+test: install ## the whole default test suite, with coverage, in WORKERS=2 processes
+	$(PYTEST) --cov --cov-report=term
 
 check: lint ## format, lint, types and fast tests
-	$(RUN) -m pytest -q -x
+	$(PYTEST) -q -x
 
 lint: install ## format, lint and types alone
 	$(RUN) -m ruff format --check .

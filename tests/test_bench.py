@@ -6,6 +6,7 @@ import pytest
 
 from counterplay.bench import __main__ as command
 from counterplay.bench import exact, games, metasolvers, openspiel, ppo, processes, runs, stepped, workers
+from marl.workers import Here
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +102,7 @@ def test_the_memory_of_the_double_oracle_is_told(capsys):
     assert whole >= before > 2**20
 
 
+@pytest.mark.covered_elsewhere
 def test_compiled_games_are_timed_beside_pgx_and_openspiel():
     pgx, environment = openspiel.rows()
     assert (pgx.peer, environment.peer) == ("PGX, as many", "rl_environment, one lane")
@@ -133,6 +135,11 @@ def test_unknown_parts_are_refused():
         command.main(["--only", "game"])
 
 
+def test_best_responses_are_timed():
+    assert workers.seconds(Here(), 2, workers.STEPS) > 0
+
+
+@pytest.mark.slow
 def test_workers_are_timed_beside_fewer():
     double, alone = workers.rows()
     assert (double.peer, alone.peer) == ("1 worker", "no worker process")

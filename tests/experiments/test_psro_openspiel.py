@@ -127,6 +127,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(
     assert contents(run) == contents(runs[kind])
 
 
+@pytest.mark.covered_elsewhere
 def test_a_killed_process_leaves_a_run_that_resumes(runs: dict[str, Path], tmp_path: Path) -> None:
     """By SIGKILL, from the command line."""
     run = tmp_path / "run"

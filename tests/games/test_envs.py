@@ -71,6 +71,7 @@ FORMS = {
 CHECKS = {**AEC_TESTS, **PARALLEL_TESTS, **RENDER_TESTS}
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("name", FACES)
 @pytest.mark.parametrize("form", FORMS)

@@ -104,6 +104,7 @@ def test_agents_have_colours_of_their_own_as_long_as_there_are_any():
     assert seat_colour(3 * len(SEATS)) == seat_colour(0)
 
 
+@pytest.mark.covered_elsewhere
 def test_the_pictures_of_the_documentation_can_be_drawn_again(tmp_path):
     main(tmp_path)
     with Image.open(tmp_path / "bucket_brigade.png") as picture, Image.open(tmp_path / "bucket_brigade.gif") as film:
