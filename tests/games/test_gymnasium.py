@@ -29,9 +29,9 @@ SPACES = {
 }
 
 
-@pytest.mark.parametrize("source", [Drift, "Taxi-v4", "Pendulum-v1"])
-def test_lanes_keep_all_rules_of_lanes(source):
-    assert check_lanes(single_agent(source, max_steps=9), steps=20).episodes > 0
+@pytest.mark.parametrize(("source", "skip"), [(Drift, ()), ("Taxi-v4", ["workers"]), ("Pendulum-v1", ["workers"])])
+def test_lanes_keep_all_rules_of_lanes(source, skip):
+    assert check_lanes(single_agent(source, max_steps=9), steps=20, skip=skip).episodes > 0
 
 
 def uniform(lanes: SteppedLanes) -> np.ndarray:
@@ -141,19 +141,6 @@ def play_on(game: Playable, steps: int) -> None:
             lanes.step((np.ones(8, np.int64),))
     finally:
         lanes.close()
-
-
-def test_workers_play_the_same():
-    def shown(workers: int) -> list[np.ndarray]:
-        lanes = single_agent(Drift, workers=workers).lanes(3)
-        lanes.reset(1)
-        seen = []
-        for _ in range(20):
-            seen += [lanes.observe(0), *lanes.step((uniform(lanes),)), lanes.final_observations(0)]
-        lanes.close()
-        return seen
-
-    assert all(np.array_equal(one, other) for one, other in zip(shown(0), shown(2), strict=True))
 
 
 def test_a_factory_that_cannot_be_sent_is_told_when_it_must_be():
