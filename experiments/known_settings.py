@@ -23,7 +23,8 @@ STEPPED: dict[str, Any] = {
         entropy_start=0.01,
         minibatches=4,
     ),
-    "gap_episodes": 400,
+    "gap_episodes": 200,
+    "duel_episodes": 400,
 }
 """For environments that are stepped one by one: steps are dear."""
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from games.game import Game, Playable, Policy
 from games.tree_game import TreeGame
@@ -125,26 +125,35 @@ def play_rows(value: Value, iteration: int, moment: str) -> Rows:
     ]
 
 
-def duel_rows(
-    game: Game | Playable,
-    snapshot: "Snapshot",
-    rivals: Mapping[str, Sequence[Policy]],
-    teams: Sequence[Sequence[int]],
-    episodes: int,
-    seed: int,
-    workers: Workers = HERE,
-) -> Rows:
-    """What the meta-strategy earns in the seats of each team, where the others play scripted policies, by name.
+class Duels(NamedTuple):
+    """The players of each team, with the meta-strategy, against scripted policies in all other seats."""
+
+    rivals: Mapping[str, Sequence[Policy]]
+    """By name, a policy a seat."""
+    teams: Sequence[Sequence[int]]
+    episodes: int
+    """Of each team against each rival."""
+
+
+def duel_rows(game: Game | Playable, snapshot: "Snapshot", duels: Duels, seed: int, workers: Workers = HERE) -> Rows:
+    """What the players of each team earn in its duels.
 
     Where what is won is lost by others, also the team's share of these points, and how many of the episodes it wins.
     """
     iteration = snapshot.iteration
-    duels = {f"duel/{iteration}/{name}/{'-'.join(map(str, team))}": (name, team) for name in rivals for team in teams}
+    units = {
+        f"duel/{iteration}/{name}/{'-'.join(map(str, team))}": (name, team)
+        for name in duels.rivals
+        for team in duels.teams
+    }
     play = partial(duel_value, game, snapshot.populations, snapshot.sigma)
-    work = [Unit(unit, partial(play, team, rivals[name], episodes, seed, unit)) for unit, (name, team) in duels.items()]
+    work = [
+        Unit(unit, partial(play, team, duels.rivals[name], duels.episodes, seed, unit))
+        for unit, (name, team) in units.items()
+    ]
     values = dict(workers.run(work))
     rows = []
-    for unit, (name, team) in duels.items():
+    for unit, (name, team) in units.items():
         value = values[unit]
         earned = _each_return(value)
         rows += [metric("duel_return", earned[i], EPISODE, iteration, player=i, against=name) for i in team]

@@ -13,9 +13,25 @@ from experiments.checks import check_ranges
 from experiments.config import Configured
 from marl.oracles.ppo import PPO
 
-LEAST = {"iterations": 0, "seed": 0, "max_nights": 1, "episodes": 2, "gap_episodes": 2, "stop_at": 0, "threads": 1}
+LEAST = {
+    "iterations": 0,
+    "seed": 0,
+    "max_nights": 1,
+    "episodes": 2,
+    "gap_episodes": 2,
+    "duel_episodes": 2,
+    "stop_at": 0,
+    "threads": 1,
+}
 LEAST |= {"workers": 1}
-MOST = {"episodes": 2**20, "gap_episodes": 2**24, "stop_at": sys.float_info.max, "threads": 1024, "workers": 1024}
+MOST = {
+    "episodes": 2**20,
+    "gap_episodes": 2**24,
+    "duel_episodes": 2**24,
+    "stop_at": sys.float_info.max,
+    "threads": 1024,
+    "workers": 1024,
+}
 
 
 @dataclass(frozen=True)

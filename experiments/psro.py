@@ -35,7 +35,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Duels:
+class Measured:
     """Further measures."""
 
     tolerance: float | None = None
@@ -44,10 +44,12 @@ class Duels:
     """Scripted policies of the game that every meta-strategy is played against, each player alone or in its team."""
     teams: tuple[str, ...] = ()
     """Players that are on one side then, such as 0,1,2 3; by default everyone is alone."""
+    duel_episodes: int = 2000
+    """Episodes of each such team against each of these policies."""
 
 
 @dataclass(frozen=True)
-class Config(Placed, Duels, Simulated, Asked):
+class Config(Placed, Measured, Simulated, Asked):
     """Policy-space response oracles (PSRO) on any game.
 
     Every iteration trains one best response per player by PPO against the meta-strategy so far, plays all new profiles
@@ -95,7 +97,17 @@ def defaults(game: str) -> Config:
 def tiny(config: Config) -> Config:
     """Budgets that take seconds."""
     ppo = replace(config.ppo, steps=512, num_lanes=16, horizon=16, epochs=1, minibatches=1, hidden=(16,))
-    return replace(config, iterations=1, episodes=8, ppo=ppo, gap_steps=512, gap_episodes=32, workers=1, smoke=True)
+    return replace(
+        config,
+        iterations=1,
+        episodes=8,
+        ppo=ppo,
+        gap_steps=512,
+        gap_episodes=32,
+        duel_episodes=32,
+        workers=1,
+        smoke=True,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -113,6 +125,7 @@ def parse(given: list[str]) -> Config:
 
 def planned(config: Config) -> Plan:
     """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
+    from experiments.measures import Duels
     from experiments.values import Played
     from games.scripted import profile
     from marl.policy_files import check_savable
@@ -140,7 +153,11 @@ def planned(config: Config) -> Plan:
         checked_device(config.device),
         config.ppo,
         Played(
-            game, config.episodes, config.gap_episodes, config.seed, rivals=rivals, teams=sides(config.teams, players)
+            game,
+            config.episodes,
+            config.gap_episodes,
+            config.seed,
+            duels=Duels(rivals, sides(config.teams, players), config.duel_episodes),
         ),
         config.workers,
         replace(config.ppo, steps=config.gap_budget) if config.gap_budget else None,

@@ -1,11 +1,11 @@
 """How a run's policies are evaluated and its iterations measured: by episodes of play, or exactly."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from analysis.numbers import shown
-from experiments.measures import Rows, duel_rows, exact_rows, find, gap_rows, measure
+from experiments.measures import Duels, Rows, duel_rows, exact_rows, find, gap_rows, measure
 from experiments.terminal import EXACT, MEASURED, VALUE, View, played
 from games.game import Game, Playable, Policy
 from games.tree_game import TreeGame
@@ -53,10 +53,8 @@ class Played:
     seed: int
     moment: str = "step"
     """What a step of the game is called."""
-    rivals: Mapping[str, Sequence[Policy]] = field(default_factory=dict)
-    """Scripted policies, one a player, that every meta-strategy is played against."""
-    teams: Sequence[Sequence[int]] = ()
-    """Players that are on one side then."""
+    duels: Duels | None = None
+    """What every meta-strategy is measured against, beside the policies found."""
 
     @property
     def view(self) -> View:
@@ -67,10 +65,8 @@ class Played:
 
     def measure(self, snapshot: "Snapshot", before: "Snapshot | None", trained: str, workers: Workers) -> Rows:
         episodes, seed = self.gap_episodes, self.seed
-        return [
-            *measure(self.game, snapshot, before, trained, episodes, seed, self.moment, workers),
-            *duel_rows(self.game, snapshot, self.rivals, self.teams, episodes, seed, workers),
-        ]
+        rows = measure(self.game, snapshot, before, trained, episodes, seed, self.moment, workers)
+        return rows + (duel_rows(self.game, snapshot, self.duels, seed, workers) if self.duels else [])
 
     def gap(self, snapshot: "Snapshot", responses: Sequence[Sequence[Policy]], unit: str, workers: Workers) -> Rows:
         return gap_rows(self.game, snapshot, responses, "fresh", self.gap_episodes, self.seed, unit, workers)

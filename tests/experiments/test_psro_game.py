@@ -24,7 +24,19 @@ from tests.experiments.test_run_folder import documented
 from tests.experiments.tiny import ALONE, ROOT, contents
 
 TINY = [
-    *("--iterations", "1", "--episodes", "4", "--gap-steps", "0", "--gap-episodes", "6", *ALONE),
+    *(
+        "--iterations",
+        "1",
+        "--episodes",
+        "4",
+        "--gap-steps",
+        "0",
+        "--gap-episodes",
+        "6",
+        "--duel-episodes",
+        "8",
+        *ALONE,
+    ),
     *("--ppo.steps", "64", "--ppo.num-lanes", "4", "--ppo.horizon", "16", "--ppo.hidden", "4"),
     *("--ppo.epochs", "1", "--ppo.minibatches", "1"),
 ]
