@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python
+WORKERS ?= 2
+PYTEST = $(RUN) -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install psro test check lint slow gpu papers bench report notebook doctor api clean
+.PHONY: help install psro test check lint slow gpu papers bench report notebook doctor api conformance clean
 
 help:
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -20,11 +22,11 @@ install: $(VENV)/.installed ## virtual environment with everything in it
 psro: install ## the main job: PSRO on Bucket Brigade at its default budget (ARGS="--help" for options)
 	$(RUN) experiments/psro_bucket_brigade.py $(ARGS)
 
-test: install ## the whole default test suite, with coverage
-	$(RUN) -m pytest --cov --cov-report=term
+test: install ## the whole default test suite, with coverage, in WORKERS=2 processes
+	$(PYTEST) --cov --cov-report=term
 
 check: lint ## format, lint, types and fast tests
-	$(RUN) -m pytest -q -x
+	$(PYTEST) -q -x
 
 lint: install ## format, lint and types alone
 	$(RUN) -m ruff format --check .
@@ -55,6 +57,10 @@ doctor: install ## whether this machine has what is needed
 api: install ## write docs/api.md, the list of the public interface
 	$(RUN) -m counterplay.api > $(VENV)/api.md
 	@mv $(VENV)/api.md docs/api.md
+
+conformance: install ## write docs/conformance.md, which rules every game keeps
+	$(RUN) -m counterplay.main conform --all --markdown > $(VENV)/conformance.md
+	@mv $(VENV)/conformance.md docs/conformance.md
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache

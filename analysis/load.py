@@ -40,7 +40,9 @@ class Iteration(NamedTuple):
 
 def command_of(config: dict[str, Any]) -> str:
     """The command of counterplay that makes runs of such a configuration."""
-    return "psro" if "scenario" in config else "psro-openspiel"
+    if "scenario" in config:
+        return "psro"
+    return "psro-openspiel" if "oracle" in config else "psro-game"
 
 
 class Run(NamedTuple):

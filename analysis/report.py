@@ -12,13 +12,14 @@ import numpy as np
 
 from analysis.figures import FIGURES, caption, picture
 from analysis.files import write_whole
-from analysis.load import Run, flat, load_run
+from analysis.load import Run, command_of, flat, load_run
 from analysis.markup import Html, element, folded, image, page, table
 from analysis.numbers import interval, rounded, share, shown
 from analysis.tables import (
     LEAST_SHARE,
     MEASURES,
     Curve,
+    duel_table,
     iteration_table,
     learning_curves,
     measures,
@@ -52,8 +53,12 @@ BY_PLAY = (
 EXACTLY = f"{GAPS}, computed exactly. Where the players choose independently, that in the whole game is NashConv."
 LINE = 88
 """Characters of a line of the command."""
-COMMAND = "python -m experiments.psro_bucket_brigade"
-FOR_OPENSPIEL = "python -m experiments.psro_openspiel"
+STARTED_BY = {
+    "psro": "python -m experiments.psro_bucket_brigade",
+    "psro-openspiel": "python -m experiments.psro_openspiel",
+    "psro-game": "python -m experiments.psro",
+}
+"""Command of counterplay -> the same one, spelt out."""
 
 
 def write(path: Path) -> Path:
@@ -99,6 +104,9 @@ def _results(run: Run) -> Iterator[str]:
     rows = [(label, shown(row), _interval(row), row["kind"], row.get("unit", "")) for label, row in last]
     yield table(("measure", "value ± standard error", "95 % interval", "kind", "unit"), rows)
     yield element("p", EXACTLY if run.exact else BY_PLAY)
+    headers, duels = duel_table(run.metrics)
+    if duels:
+        yield table(headers, duels, "The last meta-strategy against scripted policies, ± standard error.")
 
 
 def _interval(row: dict[str, Any]) -> str:
@@ -208,7 +216,7 @@ def _seconds(row: dict[str, Any]) -> tuple[str, ...]:
 
 def command(config: dict[str, Any]) -> str:
     """The command that starts a run of this configuration, over several lines."""
-    lines = [COMMAND if "scenario" in config else FOR_OPENSPIEL]
+    lines = [STARTED_BY[command_of(config)]]
     for name, value in flat(config).items():
         if value is not None:
             option = _option(name.replace("_", "-"), value)

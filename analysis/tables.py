@@ -18,7 +18,9 @@ MEASURES = {
     "full_gap": "gap in the whole game",
     "team_return": "team return per episode",
     "team_return_per_night": "team return per night",
+    "team_return_per_step": "team return per step",
     "nights": "nights per episode",
+    "steps": "steps per episode",
 }
 """What is measured of a whole iteration: metric -> what it is called."""
 
@@ -29,7 +31,9 @@ SHORT = {
     "full_gap": "gap, whole game",
     "team_return": "team return",
     "team_return_per_night": "per night",
+    "team_return_per_step": "per step",
     "nights": "nights",
+    "steps": "steps",
 }
 """Short names of `MEASURES`, so that the rows of an ordinary run fit 100 columns."""
 
@@ -57,6 +61,25 @@ def iteration_table(run: Run) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         for i, rows in enumerate(found)
     ]
     return ("iter", *(SHORT[metric] for metric in known)), rows
+
+
+DUELS = {"duel_return": "return", "duel_points": "share of points", "duel_wins": "share of episodes won"}
+"""What is measured of a meta-strategy against scripted policies: metric -> what it is called."""
+
+
+def duel_table(rows: Rows) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headers and rows, for people, of what the last meta-strategy earns against scripted policies."""
+    found: dict[tuple[str, int], dict[str, str]] = {}
+    for row in rows:
+        if row["metric"] in DUELS:
+            known = found.setdefault((row["against"], row["player"]), {})
+            known[row["metric"]] = shown(row)  # the last iteration's stays
+    known_metrics = [metric for metric in DUELS if any(metric in known for known in found.values())]
+    lines = [
+        (against, f"player {player}", *(known.get(metric, "") for metric in known_metrics))
+        for (against, player), known in found.items()
+    ]
+    return ("against", "player", *(DUELS[metric] for metric in known_metrics)), lines
 
 
 def columns(rows: Rows) -> dict[str, list[Any]]:

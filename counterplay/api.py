@@ -7,10 +7,29 @@ from types import ModuleType
 from typing import Any
 
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "games": ("GAMES", "make", "parallel_env", "env", "env_id"),
-    "games.game": ("Game", "Pictured", "Policy", "Lanes", "Outcome", "factors", "feature_box"),
+    "games": ("GAMES", "make", "make_game", "parallel_env", "env", "env_id"),
+    "games.game": ("Game", "Playable", "Pictured", "Talking", "Policy", "Lanes", "Outcome", "factors", "feature_box"),
     "games.normal_form": ("NormalForm", "matching_pennies", "rock_paper_scissors", "battle_of_the_sexes", "blotto"),
+    "games.channel": ("Channel", "Placement", "broadcast"),
+    "games.signaling": (
+        *("Signaling", "values", "uniform_value", "babbling", "optimum", "optimal_profiles", "deviation_gains"),
+        *("is_equilibrium", "pooling", "information"),
+    ),
+    "games.pong": ("Pong",),
+    "games.pong.scripted": ("Follow",),
+    "games.t_maze": ("TMaze",),
+    "games.bandit": ("Bandit",),
+    "games.lqr": ("LQR", "LinearPolicy", "lqr"),
+    "games.wrappers": (
+        *("WRAPPERS", "mixed_reward", "normalised", "moments", "Moments", "stacked", "agent_indicator", "flickering"),
+        *("time_limit", "sticky_actions"),
+    ),
+    "games.external": ("external", "External", "BrokenContract"),
+    "games.external.gymnasium": ("single_agent",),
     "games.openspiel": ("openspiel", "load", "walk"),
+    "games.openspiel_stepped": ("Stepped",),
+    "games.to_openspiel": ("register",),
+    "games.openspiel_payoffs": ("to_matrix_game", "to_tensor_game", "from_openspiel"),
     "games.tree": ("Tree", "Nodes", "Information", "Builder"),
     "games.tree_game": ("TreeGame", "Sight"),
     "games.exact": (
@@ -32,12 +51,13 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "games.bucket_brigade.beliefs": ("exact_payoffs", "mixture_response", "cce_gap", "MixtureResponse", "Gap"),
     "games.policies": ("Uniform", "draw", "draw_any", "draw_legal", "joint_probabilities"),
-    "games.lanes": ("GameLanes", "tree_map", "put_lanes", "to_numpy"),
+    "games.lanes": ("GameLanes", "lanes_of", "closing", "tree_map", "put_lanes", "to_numpy"),
+    "games.stepping": ("SteppedLanes", "Source", "Episode", "Board"),
     "games.versus": ("Versus", "Cast"),
     "games.play": ("play", "play_mixture", "states", "Episodes"),
     "games.film": ("save",),
     "games.noise": ("Noise", "Purpose", "unit_seed"),
-    "games.conformance": ("check", "check_faces", "check_game", "ConformanceError", "Report"),
+    "games.conformance": ("check", "check_faces", "check_game", "check_lanes", "ConformanceError", "Report"),
     "metasolvers": (
         *("META_SOLVERS", "meta_solver", "Entry", "Law", "Certificate", "NotConverged"),
         *("alpha_rank", "alpha_limit", "response_graph"),

@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+import re
 from collections.abc import Iterator, Sequence
 from textwrap import shorten
 
@@ -48,8 +49,8 @@ def _spaces(game: Game) -> str:
 
 
 def _documented(name: str) -> list[str]:
-    """The documentation of a registered game, without its examples."""
-    return (inspect.getdoc(GAMES[name]) or "").partition("\n\n>>>")[0].splitlines()
+    """The documentation of a registered game, without its examples, which come last, and what leads up to them."""
+    return re.split(r"[^.]*:\n\n>>>|\n\n>>>", inspect.getdoc(GAMES[name]) or "")[0].splitlines()
 
 
 def _described(name: str, game: Game, seed: int) -> Iterator[RenderableType]:

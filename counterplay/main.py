@@ -33,6 +33,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "psro": Command("experiments.psro_bucket_brigade", "PSRO with alpha-rank and PPO on Bucket Brigade"),
+    "psro-game": Command("experiments.psro", "PSRO with PPO on any game: ours, PettingZoo's, OpenSpiel's, ..."),
     "psro-openspiel": Command(
         "experiments.psro_openspiel", "PSRO and the double oracle on games of OpenSpiel, exactly"
     ),
@@ -47,7 +48,9 @@ COMMANDS = {
     "play": Command("experiments.play", "an episode of a run's policies, to look at"),
     "responses": Command("experiments.responses", "a run's best responses beside scripted replies", typed=True),
     "games": Command("counterplay.games", "the games there are, with their parameters and spaces"),
-    "conform": Command("games.conformance.__main__", "whether an environment or a game keeps the rules", typed=True),
+    "conform": Command(
+        "counterplay.conform", "whether an environment or a game keeps the rules, or all of them", typed=True
+    ),
     "parity": Command("games.bucket_brigade.parity", "Bucket Brigade beside published and measured values", typed=True),
     "optimum": Command("games.bucket_brigade.optimum", "the most that teams can earn in Bucket Brigade", typed=True),
     "rings": Command("games.bucket_brigade.small_rings", "exact gains of scripted teams on small rings", typed=True),

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from analysis.load import Run, flat, load_run
 from analysis.numbers import shown
 from analysis.runs import Listed, glance
-from analysis.tables import LEAST_SHARE, MEASURES, iteration_table, measures, profile_table
+from analysis.tables import LEAST_SHARE, MEASURES, duel_table, iteration_table, measures, profile_table
 from counterplay.screen import Screen, age, bare_table
 from experiments.run import invocation
 
@@ -57,6 +57,10 @@ def _found(run: Run) -> Iterator[RenderableType]:
         else:
             yield f"{MEASURES[metric]}: not measured for the last meta-strategy"
     yield ""
+    headers, rows = duel_table(run.metrics)
+    if rows:
+        yield bare_table(headers, rows, "the last meta-strategy against scripted policies")
+        yield ""
     headers, rows = profile_table(run.iterations[-1], MOST_PROFILES, LEAST_SHARE)
     title = f"the likeliest {len(rows)} of {run.iterations[-1].sigma.size:,} profiles, returns ± standard error"
     # Without the last column, their numbers of episodes, four players fit 80 columns.

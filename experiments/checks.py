@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+    from games.game import Game, Playable
     from metasolvers import MetaSolver
 
 MOST_PROFILES = 2**17
@@ -19,7 +20,7 @@ MOST_PROFILES = 2**17
 def check_ranges(options: Mapping[str, Any], least: Mapping[str, float], most: Mapping[str, float]) -> None:
     """Raises ValueError for options, by name, that are out of their range, or a run's name that is no folder's."""
     for name, lowest in least.items():
-        value = options[name]
+        value = options.get(name)
         if value is not None and not lowest <= value <= most.get(name, math.inf):
             highest = f" and at most {most[name]:,}" if name in most else ""
             raise ValueError(f"{name} must be at least {lowest}{highest}, got {value}")
@@ -28,15 +29,19 @@ def check_ranges(options: Mapping[str, Any], least: Mapping[str, float], most: M
         raise ValueError(f"name must be one folder's name, got {folder!r}: use --run-dir for a path")
 
 
-def checked_solver(name: str, players: int, **options: float) -> "MetaSolver":
-    """The meta-solver with those of the options that it has.
+def checked_solver(name: str, players: int, **options: float | None) -> "MetaSolver":
+    """The meta-solver with those of the options that it has, and that are not None.
 
     Raises ValueError for an unknown name, and where it cannot solve games of so many players.
     """
     from metasolvers import meta_solver
 
     solver = meta_solver(name)
-    known = {option: value for option, value in options.items() if option in signature(solver).parameters}
+    known = {
+        option: value
+        for option, value in options.items()
+        if value is not None and option in signature(solver).parameters
+    }
     solver = partial(solver, **known)
     solver(_transfer(players))  # meta-solvers say themselves what they cannot solve
     return solver
@@ -50,6 +55,23 @@ def _transfer(players: int) -> "np.ndarray":
     payoffs[0, 1] = 1
     payoffs[1:2, 1] = -1
     return payoffs
+
+
+def check_trainable(game: "Game | Playable", name: str) -> None:
+    """Raises ValueError for what PPO cannot see or do: observations that are no rows, actions without number."""
+    from gymnasium.spaces import Box
+
+    for agent, acts, sees in zip(game.agents, game.action_spaces, game.observation_spaces, strict=True):
+        if isinstance(acts, Box):
+            raise ValueError(
+                f"PPO chooses among numbered actions, but {agent} of {name} acts in {acts}: give an environment bins, "
+                f'as in "{name.partition("(")[0]}(bins=5)", for so many values a dimension'
+            )
+        if len(sees.shape) != 1:
+            raise ValueError(
+                f"PPO sees rows of features, but {agent} of {name} observes {sees}: give an environment "
+                'images="flat", or use a form of the game without pictures'
+            )
 
 
 def check_profiles(iterations: int, players: int) -> None:

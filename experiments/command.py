@@ -3,17 +3,18 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import tyro
 
 from experiments.config import Config, Configured
+from experiments.options import early
 from experiments.stop import Stop, guarded
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
     from experiments.values import Values
-    from games.game import Game, Policy
+    from games.game import Game, Playable, Policy
     from marl.oracles import Oracle
     from metasolvers import MetaSolver
 
@@ -22,7 +23,7 @@ class Plan(NamedTuple):
     """A run's parts, checked."""
 
     config: Config
-    game: "Game"
+    game: "Game | Playable"
     initial: "Sequence[Policy]"
     """A player."""
     solver: "MetaSolver"
@@ -46,25 +47,23 @@ def run(
         plan = planned(config)
         from experiments.placement import opened, resume_command
 
-        with opened(config) as run:
+        with opened(config, plan.game) as run:
             stop.advice = f"go on with {resume_command(config, config.iterations)}"
-            from experiments.psro import solve  # torch
+            from experiments.session import solve  # torch
 
             solve(plan, run, stop)
 
     return guarded(work)
 
 
-def parsed(given: list[str], default: Configured, smoke: Configured, early: type) -> Configured:
+def parsed(given: list[str], default: Configured, smoke: Configured, names: tuple[str, ...]) -> Configured:
     """The configuration on the command line; what it leaves open is the default, tiny, or as a resumed run began.
 
-    `early` are the options that decide what the defaults of all others are.
+    `names` are the options that, beside the usual ones, a run's default folder is named after.
     """
     default = smoke if "--smoke" in given else default
     if "--resume" in given and not {"-h", "--help"} & set(given):
-        first: Any
-        first, _ = tyro.cli(early, args=given, add_help=False, return_unknown_args=True)
         from experiments.placement import began_as
 
-        default = began_as(replace(default, **vars(first)).folder, default)
+        default = began_as(replace(default, **early(given, type(default), names)).folder, default)
     return tyro.cli(type(default), prog=f"counterplay {default.command}", args=given, default=default)

@@ -1,9 +1,12 @@
 """What a run of PSRO is asked for."""
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 from marl.oracles.ppo import PPO
+
+if TYPE_CHECKING:
+    from games.game import Game, Playable
 
 
 class Config(Protocol):
@@ -45,6 +48,12 @@ class Config(Protocol):
     @property
     def files(self) -> dict[str, str]:
         """SHA-256 of the files that options name and results depend on, by path."""
+
+    def make_game(self) -> "Game | Playable":
+        """The game that is played. Raises ValueError for one that there is not."""
+
+    def played_as(self) -> str:
+        """What is played, as it stands in the names of runs."""
 
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""

@@ -117,7 +117,7 @@ def judge(run: Path, episodes: int, number: int | None = None) -> bool:
     store, folder = PolicyStore(run / "policies"), run / "snapshots"
     snapshots = [load_snapshot(folder, i, store) for i in range(finished_iterations(folder))]
     gaps = load_run(run).series("full_gap")
-    game = config.game()
+    game = config.make_game()
     torch.set_num_threads(1)
     print(LEGEND.format(reward=config.reward), HEADER, sep="\n", flush=True)
     fine = True

@@ -1,43 +1,47 @@
 """What is measured of every iteration of PSRO, as rows of metrics.jsonl."""
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from games.game import Game, Policy
+from games.game import Game, Playable, Policy
 from games.tree_game import TreeGame
 from marl.exact import ExactTable, exact_gap, exact_returns
-from marl.population import HERE, Estimate, Value, full_gap, mixture_value
-from marl.workers import Workers
+from marl.population import HERE, Estimate, Value, duel_value, episodes_won, full_gap, mixture_value, points_won
+from marl.workers import Unit, Workers
 from metasolvers import cce_gap, is_product
 
 if TYPE_CHECKING:
     from marl.psro import Snapshot  # torch
 
 Rows = list[dict[str, Any]]
-EPISODE, NIGHT = "return per episode", "return per night"
+EPISODE = "return per episode"
+CANCELS = 1e-6
+"""Largest sum of returns that is rounding, and nothing that anybody gains."""
 
 
 def measure(
-    game: Game,
+    game: Game | Playable,
     snapshot: "Snapshot",
     before: "Snapshot | None",
     trained: str,
     episodes: int,
     seed: int,
+    moment: str,
     workers: Workers = HERE,
 ) -> Rows:
     """Rows of one iteration, whose best responses were `trained` ("fresh" or "warm-started") against that of `before`.
 
-    Gaps are scored on `episodes` fresh episodes a strategy: on those of the payoff table, from which sigma was solved,
-    sigma looks better than it is.
+    `moment` is what a step is called: a night, or just a step. Gaps are scored on `episodes` fresh episodes a strategy:
+    on those of the payoff table, from which sigma was solved, sigma looks better than it is.
     """
     iteration = snapshot.iteration
     value = mixture_value(game, snapshot.populations, snapshot.sigma, episodes, seed, f"meta/{iteration}")
     rows = [
         *size_rows(snapshot),
         metric("restricted_gap", restricted_gap(game, snapshot, episodes, seed, workers), EPISODE, iteration),
-        *play_rows(value, iteration),
+        *play_rows(value, iteration, moment),
     ]
     if before is not None:
         responses = [[population[-1]] for population in snapshot.populations]
@@ -73,7 +77,9 @@ def size_rows(snapshot: "Snapshot") -> Rows:
     ]
 
 
-def restricted_gap(game: Game, snapshot: "Snapshot", episodes: int, seed: int, workers: Workers = HERE) -> Estimate:
+def restricted_gap(
+    game: Game | Playable, snapshot: "Snapshot", episodes: int, seed: int, workers: Workers = HERE
+) -> Estimate:
     """Gap of the meta-strategy among the policies found; nobody can deviate where there is but one profile."""
     if snapshot.sigma.size == 1:
         return Estimate(0.0, 0.0, "exact")
@@ -84,7 +90,7 @@ def restricted_gap(game: Game, snapshot: "Snapshot", episodes: int, seed: int, w
 
 
 def gap_rows(
-    game: Game,
+    game: Game | Playable,
     snapshot: "Snapshot",
     responses: Sequence[Sequence[Policy]],
     trained: str,
@@ -104,20 +110,64 @@ def gap_rows(
     ]
 
 
-def play_rows(value: Value, iteration: int) -> Rows:
-    """What the meta-strategy's play brings: the team, each player, and how long it lasts."""
-    nights = value.lengths
-    length = Estimate(float(nights.mean()), float(nights.std(ddof=1) / math.sqrt(len(nights))), "estimate")
-    players = zip(value.mean.tolist(), value.standard_error.tolist(), strict=True)
+def play_rows(value: Value, iteration: int, moment: str) -> Rows:
+    """What the meta-strategy's play brings: the team, each player, and how long it lasts, in steps called `moment`."""
+    steps = value.lengths
+    length = Estimate(float(steps.mean()), float(steps.std(ddof=1) / math.sqrt(len(steps))), "estimate")
     return [
         metric("team_return", value.team, EPISODE, iteration),
-        metric("team_return_per_night", value.team_per_step, NIGHT, iteration),
-        metric("nights", length, "nights per episode", iteration),
+        metric(f"team_return_per_{moment}", value.team_per_step, f"return per {moment}", iteration),
+        metric(f"{moment}s", length, f"{moment}s per episode", iteration),
         *(
-            metric("return", Estimate(mean, error, "estimate"), EPISODE, iteration, player=player)
-            for player, (mean, error) in enumerate(players)
+            metric("return", earned, EPISODE, iteration, player=player)
+            for player, earned in enumerate(_each_return(value))
         ),
     ]
+
+
+class Duels(NamedTuple):
+    """The players of each team, with the meta-strategy, against scripted policies in all other seats."""
+
+    rivals: Mapping[str, Sequence[Policy]]
+    """By name, a policy a seat."""
+    teams: Sequence[Sequence[int]]
+    episodes: int
+    """Of each team against each rival."""
+
+
+def duel_rows(game: Game | Playable, snapshot: "Snapshot", duels: Duels, seed: int, workers: Workers = HERE) -> Rows:
+    """What the players of each team earn in its duels.
+
+    Where what is won is lost by others, also the team's share of these points, and how many of the episodes it wins.
+    """
+    iteration = snapshot.iteration
+    units = {
+        f"duel/{iteration}/{name}/{'-'.join(map(str, team))}": (name, team)
+        for name in duels.rivals
+        for team in duels.teams
+    }
+    play = partial(duel_value, game, snapshot.populations, snapshot.sigma)
+    work = [
+        Unit(unit, partial(play, team, duels.rivals[name], duels.episodes, seed, unit))
+        for unit, (name, team) in units.items()
+    ]
+    values = dict(workers.run(work))
+    rows = []
+    for unit, (name, team) in units.items():
+        value = values[unit]
+        earned = _each_return(value)
+        rows += [metric("duel_return", earned[i], EPISODE, iteration, player=i, against=name) for i in team]
+        if abs(value.returns.sum(axis=1)).max() < CANCELS and value.returns.any():
+            where: Any = {"player": team[0], "against": name}
+            rows.append(metric("duel_points", points_won(value, team), "share of points", iteration, **where))
+            rows.append(metric("duel_wins", episodes_won(value, team), "share of episodes", iteration, **where))
+    return rows
+
+
+def _each_return(value: Value) -> list[Estimate]:
+    """A player."""
+    pairs = zip(value.mean.tolist(), value.standard_error.tolist(), strict=True)
+    return [Estimate(mean, error, "estimate") for mean, error in pairs]
 
 
 def learning_rows(curves: list[list[dict[str, float]]], iteration: int) -> Rows:

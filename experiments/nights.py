@@ -6,8 +6,8 @@ from rich.style import Style
 from rich.text import Text
 
 from games.bucket_brigade import BucketBrigade, State
-from games.bucket_brigade.icons import ORANGE, Colour, seat_colour
 from games.bucket_brigade.rules import BURNING, RUINED, SAFE, WORK
+from games.canvas import ORANGE, Colour, seat_colour
 
 MARKS = {SAFE: "■", BURNING: "▲", RUINED: "×"}
 LEGEND = (

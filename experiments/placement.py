@@ -2,23 +2,38 @@
 
 import shlex
 from dataclasses import asdict, replace
+from importlib.metadata import packages_distributions
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.load import command_of
 from experiments.config import Config, Configured
 from experiments.run import RunFolder, create, invocation, read_settings, resume
 from marl.oracles.ppo import PPO
 
+if TYPE_CHECKING:
+    from games.game import Game, Playable
+
 PLACEMENT = ("name", "run_dir", "workers", "resume", "smoke")
 """Where and how, not what: no part of a run's configuration."""
 
 
-def opened(config: Config) -> RunFolder:
-    """The run folder, made or resumed. Raises ValueError or OSError where that cannot be."""
+def opened(config: Config, game: "Game | Playable") -> RunFolder:
+    """The run folder of what is played, made or resumed. Raises ValueError or OSError where that cannot be."""
     if config.resume:
         return resume(config.folder, settings(config), config.extendable, config.files)
-    return create(config.folder, settings(config), resume_command(config), config.files)
+    return create(config.folder, settings(config), resume_command(config), config.files, packages_of(game))
+
+
+def packages_of(game: "Game | Playable") -> list[str]:
+    """Packages that somebody else's environment comes from; none of a game of ours."""
+    if not hasattr(game, "make"):
+        return []
+    env = game.make()
+    module = type(getattr(env, "env", env).unwrapped).__module__.partition(".")[0]
+    env.close()
+    found = packages_distributions()
+    return sorted({name for top in (module, "gymnasium", "pettingzoo") for name in found.get(top, [])})
 
 
 def began_as(folder: Path, placed: Configured) -> Configured:
@@ -35,16 +50,26 @@ def began_as(folder: Path, placed: Configured) -> Configured:
     try:
         # A run may have been extended since.
         values["iterations"] = max(values["iterations"], finished_iterations(folder / "snapshots") - 1)
-        ppo = PPO(**values["ppo"] | {"hidden": tuple(values["ppo"]["hidden"])})
-        return replace(placed, **values | {"ppo": ppo})
+        return replace(placed, **_tuples(values) | {"ppo": PPO(**_tuples(values["ppo"]))})
     except (KeyError, TypeError) as error:
         raise ValueError(f"{folder} was written by another version of this program ({error}): use that") from None
 
 
 def settings(config: Config) -> dict[str, Any]:
     """What the results depend on, as plain JSON values."""
-    values = {name: value for name, value in asdict(config).items() if name not in PLACEMENT}
-    return values | {"ppo": values["ppo"] | {"hidden": list(config.ppo.hidden)}}
+    return _lists({name: value for name, value in asdict(config).items() if name not in PLACEMENT})
+
+
+def _lists(values: dict[str, Any]) -> dict[str, Any]:
+    """With lists for tuples, as JSON has it."""
+    return {
+        name: _lists(v) if isinstance(v, dict) else list(v) if isinstance(v, tuple) else v for name, v in values.items()
+    }
+
+
+def _tuples(values: dict[str, Any]) -> dict[str, Any]:
+    """With tuples for lists, as options have it."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 def resume_command(config: Config, iterations: int | None = None) -> str:

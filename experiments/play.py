@@ -1,4 +1,4 @@
-"""One episode of a Bucket Brigade run's policies, to look at: as text, in a window, or as a film.
+"""One episode of a run's policies, to look at: as text, in a window, or as a film.
 
 python -m experiments.play runs/rest_trap-0 --save episode.gif
 """
@@ -6,19 +6,30 @@ python -m experiments.play runs/rest_trap-0 --save episode.gif
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from analysis.load import command_of
 from experiments.stop import guarded
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
-    from games.bucket_brigade import BucketBrigade, Params, State
-    from games.play import Profile
+    from experiments.config import Config
+    from experiments.episode import Episode
     from games.window import Window
     from marl.psro import Snapshot
+
+MODULES = {
+    "psro": "experiments.psro_bucket_brigade",
+    "psro-openspiel": "experiments.psro_openspiel",
+    "psro-game": "experiments.psro",
+}
+"""Command that makes runs -> its module."""
+LONGEST = 20.0
+"""Seconds that a film may take without being hurried."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +48,18 @@ class Options:
     seed: int = 0
     """Draws the profile, and what happens in the episode."""
     render: Literal["ansi", "human", "none"] = "ansi"
-    """A coloured line a night (ansi), a window (human; takes pygame-ce), or nothing to see."""
+    """Text, which for Bucket Brigade is a line a night (ansi), a window (human; takes pygame-ce), or nothing to see."""
     save: Path | None = None
     """Film to write, an episode.gif or an episode.mp4 (which takes imageio-ffmpeg)."""
-    fps: float = 2.0
-    """Nights a second, in the window and the film."""
+    fps: float | None = None
+    """Steps a second, in the window and the film; by default 2, or more where a film would take above 20 s."""
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise ValueError(f"seed must be at least 0, got {self.seed}")
         from games.film import check_fps
 
-        check_fps(self.fps)
+        check_fps(2.0 if self.fps is None else self.fps)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,50 +78,62 @@ def show(options: Options) -> None:
     """Play, show and save the episode. Raises ValueError for what the run does not hold, OSError for bad files."""
     from rich.console import Console
 
-    from experiments import nights
-    from experiments.placement import began_as
-    from experiments.psro_bucket_brigade import Config
+    from experiments.episode import check_pictured, episode
     from games import film
-    from games.play import states
     from games.window import Window
 
     if options.save is not None:
         film.writer_for(options.save)  # fails now rather than after the episode
-    config = began_as(options.run, Config())
+    config = _config(options.run)
     snapshot = _snapshot(options.run, options.iteration)
     numbers = _numbers(snapshot, options.profile, options.seed)
-    game = config.game()
-    profile: Profile = [population[i] for population, i in zip(snapshot.populations, numbers, strict=True)]
-    window = Window(f"Bucket Brigade: {config.scenario}") if options.render == "human" else None
-    console = Console(highlight=False, soft_wrap=True)
+    game, title = config.make_game(), config.played_as()
+    pictured = options.render == "human" or options.save is not None
+    if pictured:
+        check_pictured(game, title)
+    window = Window(title) if options.render == "human" else None
+    profile = [population[i] for population, i in zip(snapshot.populations, numbers, strict=True)]
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    initial = getattr(config, "initial", "uniform")
     for agent, number in zip(game.agents, numbers, strict=True):
-        origin = f"the best response of iteration {number}" if number else f"the initial {config.initial} policy"
+        origin = f"the best response of iteration {number}" if number else f"the initial {initial} policy"
         console.print(f"{agent} plays policy {number}, {origin}")
     share = snapshot.sigma[numbers]
     console.print(f"a profile of probability {share:.3g} in the meta-strategy of iteration {snapshot.iteration}")
-    episode = list(states(game, profile, options.seed, "play/" + "-".join(map(str, numbers))))
-    if options.render == "ansi":
-        for line in nights.table(game, [state for _, state in episode]):
-            console.print(line)
+    played = episode(game, profile, options.seed, "play/" + "-".join(map(str, numbers)), pictured)
+    for line in played.lines if options.render == "ansi" else ():
+        console.print(line)
+    steps = len(played.rewards)
+    fps = options.fps or min(30.0, max(2.0, steps / LONGEST))
     if window is not None:
-        _screen(window, game, episode, options.fps)
-    returns = sum(game.rewards(*moment)[0].astype(float) for moment in episode)
+        _screen(window, played, fps)
+    returns = played.rewards.astype(float).sum(axis=0)
     earned = ", ".join(f"{agent} {value:.1f}" for agent, value in zip(game.agents, returns, strict=True))
-    console.print(f"returns after {len(episode) - 1} nights: {earned}; team {returns.sum():.1f}")
+    moment = "night" if config.command == "psro" else "step"
+    console.print(f"returns after {steps} {moment}s: {earned}; team {returns.sum():.1f}")
     if options.save is not None:
-        film.save((game.frame(*moment) for moment in episode), options.save, options.fps)
+        film.save((picture() for picture in played.pictures), options.save, fps)
         console.print(f"saved {options.save}")
 
 
-def _screen(window: "Window", game: "BucketBrigade", episode: "list[tuple[Params, State]]", fps: float) -> None:
+def _screen(window: "Window", played: "Episode", fps: float) -> None:
     """Show the episode until its end, or until the user closes the window."""
     from games import film
 
-    for moment in episode:
+    for picture in played.pictures:
         if not window.dismissed:
-            window.show(game.frame(*moment), fps)
-    window.show(game.frame(*episode[-1]), 1 / film.HOLD)
+            window.show(picture(), fps)
+    window.show(played.pictures[-1](), 1 / film.HOLD)
     window.close()
+
+
+def _config(run: Path) -> "Config":
+    """What the run was started with, of whichever command it is."""
+    from experiments.placement import began_as
+    from experiments.run import read_settings
+
+    made_by = import_module(MODULES[command_of(read_settings(run))])
+    return began_as(run, made_by.Config())
 
 
 def _snapshot(run: Path, iteration: int | None) -> "Snapshot":

@@ -1,236 +1,183 @@
-"""A run of PSRO from where its folder ends: train, evaluate, solve, measure, save, show."""
+"""PSRO with PPO best responses on any game: ours, OpenSpiel's, PettingZoo's or anybody's.
 
-import json
-import time
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from functools import partial
+python experiments/psro.py --help
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-import torch
+if __name__ == "__main__":  # run as a file, only this folder is on the path
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from experiments.stop import end_at_once
 
-from analysis.figures import draw
-from analysis.report import write
-from experiments.measures import Rows, learning_rows
-from experiments.report import report
-from experiments.run import RunFolder, changed_versions, read_settings, to_lines
-from experiments.stop import Stop
-from experiments.terminal import Display, Forecast, Stopwatch, display
-from experiments.tracker import Tracker, trackers
-from games.game import Policy
-from games.versus import Populations
-from marl.atomic import BrokenCheckpoint, verify, whole_folder, write_atomic
-from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, save_snapshot, snapshot_path
-from marl.failpoints import failpoint
-from marl.oracles import Oracle
-from marl.policies import NeuralPolicy
-from marl.psro import Payoffs, Snapshot, best_response, psro
-from marl.workers import Unit, Workers, workers_of
+    end_at_once()
 
+from experiments.checks import check_profiles, check_trainable, checked_device, checked_solver
+from experiments.command import Plan, parsed, run
+from experiments.known_settings import settings_of
+from experiments.options import Placed, Simulated, as_name, early
+
+# What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
-    from experiments.command import Plan
+    from games.game import Game, Playable
 
 
-def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
-    """Do what is left of a run; at the end draw its figures and say what was measured.
+@dataclass(frozen=True)
+class Asked:
+    """What is played."""
 
-    Raises BrokenCheckpoint where the folder is not as a run left it, before anything is trained.
+    game: str = "pong"
+    """A game of `counterplay games`, with parameters as in "pong(points=1)"; a PettingZoo environment such as
+    connect_four_v3 or "mpe2.simple_tag_v3(max_cycles=25)"; openspiel:NAME, or gymnasium:NAME for one player."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Further measures."""
+
+    tolerance: float | None = None
+    """Gap that meta-solvers which learn (regret_matching, hedge, ...) may leave; their own by default."""
+    score_against: tuple[str, ...] = ("uniform",)
+    """Scripted policies of the game that every meta-strategy is played against, each player alone or in its team."""
+    teams: tuple[str, ...] = ()
+    """Players that are on one side then, such as 0,1,2 3; by default everyone is alone."""
+    duel_episodes: int = 2000
+    """Episodes of each such team against each of these policies."""
+
+
+@dataclass(frozen=True)
+class Config(Placed, Measured, Simulated, Asked):
+    """Policy-space response oracles (PSRO) on any game.
+
+    Every iteration trains one best response per player by PPO against the meta-strategy so far, plays all new profiles
+    of policies, and solves the empirical game again. Defaults depend on the game: --game NAME --help shows them.
+    Results go to a run folder; Ctrl-C loses at most the best response in training, and --resume goes on to exactly the
+    result of an uninterrupted run. Bucket Brigade and exact OpenSpiel have commands of their own: `counterplay psro`,
+    `counterplay psro-openspiel`.
     """
-    torch.set_num_threads(plan.config.threads)
-    for change in changed_versions(run.path):
-        print(f"note: {change} since the run was started: last bits may differ")
-    began = read_settings(run.path)["device"]
-    if began != plan.config.device:
-        print(f"note: started on device {began}, going on on {plan.config.device}: last bits may differ")
-    prepare = partial(torch.set_num_threads, plan.config.threads)
-    with display(plan.values.view) as show, workers_of(plan.workers, len(plan.game.agents), prepare) as where:
-        session = Session(plan, run, stop, show, where)
-        session.restore()
-        for snapshot in session.snapshots():
-            session.finish(snapshot)
-        rows = session.final_gap()
-        failpoint("run finished")
-        show.working("drawing figures")
-        figures = draw(run.path)
-        show.working("writing the report")
-        write(run.path)
-    longer = not plan.values.enough(rows)
-    print("\n".join(report(run, plan.config, rows, len(figures), longer)))
+
+    command: ClassVar[str] = "psro-game"
+    plays: ClassVar[str] = "any game"
+    extendable: ClassVar[tuple[str, ...]] = ("iterations", "device")
+    """A longer run begins like a shorter one, and devices come and go."""
+    further: ClassVar[tuple[str, ...]] = ("play",)
+    """Commands to look at a finished run with, beside those for any run."""
+
+    def played_as(self) -> str:
+        return as_name(self.game)
+
+    @property
+    def files(self) -> dict[str, str]:
+        from games.openspiel import PREFIX, files
+
+        return files(self.game.removeprefix(PREFIX)) if self.game.startswith(PREFIX) else {}
+
+    def make_game(self) -> "Game | Playable":
+        """The game that is played. Raises ValueError for one that is unknown, or cannot be made."""
+        from games import make
+
+        return make(self.game)
+
+    def headline(self, iteration: int, responses: str | None) -> list[str]:
+        """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""
+        return [
+            f"PSRO with {self.meta_solver} on {self.game}, seed {self.seed}, iteration {iteration}",
+            self.measured_by(responses),
+        ]
 
 
-class Session:
-    """What is left of a run, from where its folder ends."""
+def defaults(game: str) -> Config:
+    """Options for a game by its name and parameters."""
+    return Config(game=game, **settings_of(game))
 
-    def __init__(self, plan: "Plan", run: RunFolder, stop: Stop, show: Display, workers: Workers):
-        self.plan, self.config, self.run, self.stop, self.show = plan, plan.config, run, stop, show
-        self.workers, self.values = workers, plan.values
-        self.players = range(len(plan.game.agents))
-        self.store, self.folder = PolicyStore(run.path / "policies"), run.path / "snapshots"
-        self.trackers: list[Tracker] = []
-        self.rows: Rows = []
-        self.latest: Snapshot | None = None
-        self.forecast = Forecast(*self._work(0))
 
-    def restore(self) -> None:
-        """Verify what is done, all of it before anything is written; then show it."""
-        done = finished_iterations(self.folder)
-        if done - 1 > self.config.iterations:
-            raise ValueError(f"{self.run.path} already has {done - 1} iterations: ask for at least as many")
-        finished = [snapshot_path(self.folder, iteration) for iteration in range(done)]
-        for path in (*finished, *(self.run.path / "gap").glob("[0-9]*"), *self.store.folder.glob("[!.]*")):
-            verify(path)
-        if done:
-            self.latest = load_snapshot(self.folder, done - 1, self.store)
-            self.forecast = Forecast(*self._work(done))
-        else:
-            for player in self.players:
-                if f"initial/{player}" not in self.store:
-                    self.store.save(f"initial/{player}", self.plan.initial[player], [])
-        self.trackers = trackers(self.run)
-        for path in finished:
-            self._publish(read_rows(path))
+def tiny(config: Config) -> Config:
+    """Budgets that take seconds."""
+    ppo = replace(config.ppo, steps=512, num_lanes=16, horizon=16, epochs=1, minibatches=1, hidden=(16,))
+    return replace(
+        config,
+        iterations=1,
+        episodes=8,
+        ppo=ppo,
+        gap_steps=512,
+        gap_episodes=32,
+        duel_episodes=32,
+        workers=1,
+        smoke=True,
+    )
 
-    def snapshots(self) -> Iterator[Snapshot]:
-        """The iterations that are left, or until the values are good enough; each is to be finished."""
-        initial = [[self.store.load(f"initial/{player}").policy] for player in self.players]
-        solver, iterations = self.plan.solver, self.config.iterations
-        left = psro(initial, self.respond, self.evaluate, solver, iterations, self.latest)
-        for snapshot in () if self.values.enough(self.rows) else left:
-            yield snapshot
-            if self.values.enough(self.rows):
-                return
 
-    def respond(self, populations: Populations, sigma: np.ndarray, iteration: int) -> list[Policy]:
-        """Every player's best response to sigma."""
-        starts = [self._start(population[-1]) for population in populations]
-        return self.trained(f"train/{iteration}", self.plan.oracle, populations, sigma, starts)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code (see `experiments.stop.guarded`)."""
+    return run(arguments, parse, planned)
 
-    def _start(self, latest: Policy) -> Policy | None:
-        """What the next best response goes on from: the player's latest policy, where it can be trained."""
-        return latest if self.config.warm_start and isinstance(latest, NeuralPolicy) else None
 
-    def trained(
-        self, name: str, oracle: Oracle, populations: Populations, sigma: np.ndarray, starts: list[Policy | None]
-    ) -> list[Policy]:
-        """Every player's best response, the unit `name`/player: from the store, or trained, stored and read back."""
-        units = [f"{name}/{player}" for player in self.players]
-        missing = {unit: player for player, unit in enumerate(units) if unit not in self.store}
-        self.forecast.skipped("steps", (len(units) - len(missing)) * oracle.total_steps)
-        curves: dict[str, list[dict[str, float]]] = {unit: [] for unit in missing}
-        watch = Stopwatch()
+def parse(given: list[str]) -> Config:
+    """The configuration on the command line; what it leaves open is the default of the game, tiny, or as a resumed run
+    began.
+    """
+    default = defaults(early(given, Config, ("game",))["game"])
+    return parsed(given, default, tiny(default), ("game",))
 
-        def progress(unit: str, update: dict[str, float]) -> None:
-            self.stop.check()
-            before = curves[unit][-1]["steps"] if curves[unit] else 0
-            if update["steps"] <= before:  # it is begun again, as after a worker died
-                curves[unit].clear()
-                before = 0
-            # There is no mean return before an episode has ended.
-            curves[unit].append({key: value for key, value in update.items() if np.isfinite(value)})
-            self.forecast.spent("steps", int(update["steps"] - before), watch.lap())
-            shares = ", ".join(
-                f"{missing[unit]} {c[-1]['steps'] / oracle.total_steps:.0%}" for unit, c in curves.items() if c
-            )
-            speed = self.forecast.speed("steps")
-            self.show.working(f"training {name}, player {shares}; {speed:,.0f} steps/s; {self.forecast} left")
 
-        config = self.config
-        train = partial(
-            best_response, self.plan.game, oracle, populations, sigma, reward=config.reward, device=self.plan.device
+def planned(config: Config) -> Plan:
+    """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
+    from experiments.measures import Duels
+    from experiments.values import Played
+    from games.scripted import profile
+    from marl.policy_files import check_savable
+
+    game = config.make_game()
+    check_trainable(game, config.game)
+    players = len(game.agents)
+    initial = profile(config.initial, game)
+    for policy in initial:
+        check_savable(policy)
+    rivals = {name: profile(name, game) for name in config.score_against}
+    solver = checked_solver(
+        config.meta_solver,
+        players,
+        alpha=config.alpha,
+        population_size=config.population_size,
+        tolerance=config.tolerance,
+    )
+    check_profiles(config.iterations, players)
+    return Plan(
+        config,
+        game,
+        initial,
+        solver,
+        checked_device(config.device),
+        config.ppo,
+        Played(
+            game,
+            config.episodes,
+            config.gap_episodes,
+            config.seed,
+            duels=Duels(rivals, sides(config.teams, players), config.duel_episodes),
+        ),
+        config.workers,
+        replace(config.ppo, steps=config.gap_budget) if config.gap_budget else None,
+    )
+
+
+def sides(teams: Sequence[str], players: int) -> list[tuple[int, ...]]:
+    """Who plays together against everybody else; where that is nobody, there is no such team.
+
+    Raises ValueError for what is no list of players, or names one twice.
+    """
+    split = [team.split(",") for team in teams] or [[str(player)] for player in range(players)]
+    known = {str(player) for player in range(players)}
+    named = [player for team in split for player in team]
+    if not set(named) <= known or len(set(named)) < len(named):
+        raise ValueError(
+            f"teams must be players, each at most once, as in --teams 0,2 1: of 0..{players - 1}, got {' '.join(teams)}"
         )
-        work = [
-            # An answer that is computed at once has nothing to watch.
-            Unit(unit, partial(train, player, config.seed, unit, start=starts[player]), oracle.total_steps > 0)
-            for unit, player in missing.items()
-        ]
-        for unit, policy in self.workers.run(work, progress):
-            failpoint("unit finished")
-            self.store.save(unit, policy, curves.pop(unit))
-            self.stop.check()
-        return [self.store.load(unit).policy for unit in units]
-
-    def evaluate(self, populations: Populations, known: Payoffs | None) -> Payoffs:
-        """The payoff table, with the profiles it lacked."""
-        self.show.working("evaluating new profiles")
-        start, held = Stopwatch(), 0 if known is None else known.mean[0].size
-        table = self.values.evaluate(populations, known, self.workers)
-        self.forecast.spent("profiles", table.mean[0].size - held, start.lap())
-        return table
-
-    def finish(self, snapshot: Snapshot) -> None:
-        """Measure an iteration, save it, and show it."""
-        self.show.working("measuring the meta-strategy, and deviations from it")
-        iteration = snapshot.iteration
-        warm = self.latest is not None and any(self._start(population[-1]) for population in self.latest.populations)
-        trained = "warm-started" if warm else "fresh"
-        rows = self.values.measure(snapshot, self.latest, trained, self.workers)
-        if iteration:
-            curves = [self.store.load(f"train/{iteration}/{player}").curve for player in self.players]
-            rows += learning_rows(curves, iteration)
-        units = [
-            [f"initial/{player}", *(f"train/{i}/{player}" for i in range(1, iteration + 1))] for player in self.players
-        ]
-        failpoint("iteration finished")
-        save_snapshot(self.folder, snapshot, units, self.store, {"metrics.jsonl": to_lines(rows)})
-        self.latest = snapshot
-        timing = self._timing(iteration)
-        self.run.append_line("timing.jsonl", timing)
-        self._publish(rows, **{"CPU s": f"{timing['cpu_seconds']}"})
-
-    def final_gap(self) -> Rows:
-        """All metrics of the run, with those of the full gap of the last meta-strategy, trained for once."""
-        snapshot, oracle = self.latest, self.plan.last_oracle
-        assert snapshot is not None
-        if oracle is not None:
-            name = f"{snapshot.iteration:04d}"
-            path = self.run.path / "gap" / name
-            if not path.exists():
-                with whole_folder(path) as folder:
-                    write_atomic(folder / "metrics.jsonl", to_lines(self._measure_gap(snapshot, oracle)))
-            rows = read_rows(path)
-            for tracker in self.trackers:
-                tracker.write(rows)
-            self.rows += rows
-        for tracker in self.trackers:
-            tracker.close()
-        return self.rows
-
-    def _measure_gap(self, snapshot: Snapshot, oracle: Oracle) -> Rows:
-        unit = f"gap/{snapshot.iteration}"
-        fresh: list[Policy | None] = [None for _ in self.players]
-        responses = [[found] for found in self.trained(unit, oracle, snapshot.populations, snapshot.sigma, fresh)]
-        self.show.working("scoring deviations from the meta-strategy")
-        return self.values.gap(snapshot, responses, unit, self.workers)
-
-    def _publish(self, rows: Rows, **more: str) -> None:
-        self.rows += rows
-        for tracker in self.trackers:
-            tracker.write(rows)
-        speed = self.forecast.speed("steps")
-        more |= {"steps/s": f"{speed:,.0f}", "time left": str(self.forecast)} if speed else {}
-        iteration = max(row["iteration"] for row in rows)  # a gap from best responses is of the one before
-        self.show.row({"iteration": str(iteration)} | self.values.cells(rows) | more)
-
-    def _work(self, done: int) -> tuple[int, int]:
-        """Training steps and profiles that are left after `done` iterations, the first of which only evaluates."""
-        plan, players, iterations = self.plan, len(self.players), self.config.iterations
-        rounds = iterations - max(done - 1, 0)
-        last = plan.last_oracle.total_steps if plan.last_oracle else 0
-        steps = players * (rounds * plan.oracle.total_steps + last)
-        return steps, (iterations + 1) ** players - done**players
-
-    def _timing(self, iteration: int) -> dict[str, object]:
-        seconds = {f"{kind}_seconds": round(spent, 3) for kind, spent in self.forecast.seconds.items()}
-        speeds = {f"{kind}_per_second": round(self.forecast.speed(kind), 1) for kind in self.forecast.seconds}
-        cpu = {"cpu_seconds": round(time.process_time(), 2)}
-        return {"iteration": iteration, "finished": datetime.now(UTC).isoformat(), **seconds, **speeds, **cpu}
+    return [tuple(map(int, team)) for team in split if len(team) < players]
 
 
-def read_rows(folder: Path) -> Rows:
-    """The metrics of one iteration's folder. Raises BrokenCheckpoint where they are none."""
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    if not rows or not all(isinstance(row, dict) and {"metric", "iteration", "value"} <= row.keys() for row in rows):
-        raise BrokenCheckpoint(f"{folder / 'metrics.jsonl'} holds no metrics: it was not written by this command")
-    return rows
+if __name__ == "__main__":
+    sys.exit(main())

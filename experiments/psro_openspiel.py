@@ -3,7 +3,6 @@
 python experiments/psro_openspiel.py --help
 """
 
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
     end_at_once()
 
-from experiments.checks import check_profiles, check_ranges, checked_device, checked_solver
+from experiments.checks import check_profiles, checked_device, checked_solver
 from experiments.command import Plan, parsed, run
+from experiments.options import Placed, as_name
 from marl.oracles.exact import Exact
 from marl.oracles.ppo import PPO
 
@@ -25,23 +25,13 @@ from marl.oracles.ppo import PPO
 if TYPE_CHECKING:
     from games.tree_game import TreeGame
 
-LEAST = {"iterations": 0, "seed": 0, "stop_at": 0, "threads": 1, "workers": 1}
-MOST = {"stop_at": sys.float_info.max, "threads": 1024, "workers": 1024}
-
-
 LITTLE = PPO(steps=65_536, num_lanes=512, minibatches=4, learning_rate=1e-2, entropy_start=0.01, hidden=(32,))
 """For games of a few dozen information states."""
 
 
 @dataclass(frozen=True)
-class Config:
-    """Policy-space response oracles (PSRO) on a finite game of OpenSpiel, measured exactly.
-
-    Every iteration adds one best response per player to the meta-strategy so far, and solves the empirical game again;
-    payoffs, and what the meta-strategy loses to best responses in the whole game, are computed in the game's tree.
-    Results go to a run folder; Ctrl-C loses at most the best response in training, and --resume goes on to exactly the
-    result of an uninterrupted run.
-    """
+class Solved:
+    """What is played, and how it is solved."""
 
     game: str = "kuhn_poker"
     """Game string of OpenSpiel, such as leduc_poker or "kuhn_poker(players=3)"; its whole tree is walked once."""
@@ -63,22 +53,17 @@ class Config:
     """Let PPO go on from the player's latest policy, where PPO trained that, rather than from scratch."""
     ppo: PPO = LITTLE
     """How PPO trains best responses."""
-    seed: int = 0
-    """Equal seeds give equal runs, bit for bit on one kind of CPU."""
-    device: str = "cpu"
-    """Where networks train: cpu, cuda, cuda:1, ..., or auto (cuda where there is one)."""
-    threads: int = 1
-    """CPU threads of a matrix product. For networks this small one is fastest; another number may change last bits."""
-    workers: int | None = None
-    """Processes in which PPO trains side by side, with equal results; by default one a core, up to one a player."""
-    name: str | None = None
-    """Name of the run, whose folder is runs/NAME; GAME-ORACLE-SEED by default, with -smoke where that is given."""
-    run_dir: Path | None = None
-    """Folder of the run, instead of runs/NAME."""
-    resume: bool = False
-    """Go on with the run in that folder. Options not given are those it was started with."""
-    smoke: bool = False
-    """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
+
+
+@dataclass(frozen=True)
+class Config(Placed, Solved):
+    """Policy-space response oracles (PSRO) on a finite game of OpenSpiel, measured exactly.
+
+    Every iteration adds one best response per player to the meta-strategy so far, and solves the empirical game again;
+    payoffs, and what the meta-strategy loses to best responses in the whole game, are computed in the game's tree.
+    Results go to a run folder; Ctrl-C loses at most the best response in training, and --resume goes on to exactly the
+    result of an uninterrupted run.
+    """
 
     command: ClassVar[str] = "psro-openspiel"
     plays: ClassVar[str] = "games of OpenSpiel"
@@ -87,14 +72,8 @@ class Config:
     further: ClassVar[tuple[str, ...]] = ()
     """Commands to look at a finished run with, beside those for any run."""
 
-    def __post_init__(self) -> None:
-        check_ranges(vars(self), LEAST, MOST)
-
-    @property
-    def folder(self) -> Path:
-        game = re.sub(r"[^A-Za-z0-9_.]+", "-", self.game).strip("-")
-        default = f"{game}-{self.oracle}-{self.seed}" + ("-smoke" if self.smoke else "")
-        return self.run_dir or Path("runs") / (self.name or default)
+    def played_as(self) -> str:
+        return f"{as_name(self.game)}-{self.oracle}"
 
     @property
     def files(self) -> dict[str, str]:
@@ -102,7 +81,7 @@ class Config:
 
         return files(self.game)
 
-    def rules(self) -> "TreeGame":
+    def make_game(self) -> "TreeGame":
         """The game that is played. Raises ValueError for one that OpenSpiel lacks, or that is too large."""
         from games.openspiel import openspiel
 
@@ -126,19 +105,6 @@ SMOKE = Config(
 )
 
 
-@dataclass(frozen=True)
-class Early:
-    """The options that decide what the defaults of all others are."""
-
-    game: str = Config.game
-    oracle: Literal["exact", "ppo"] = Config.oracle
-    seed: int = Config.seed
-    name: str | None = None
-    run_dir: Path | None = None
-    resume: bool = False
-    smoke: bool = False
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code (see `experiments.stop.guarded`)."""
     return run(arguments, parse, planned)
@@ -146,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse(given: list[str]) -> Config:
     """The configuration on the command line; what it leaves open is the default, tiny, or as a resumed run began."""
-    return parsed(given, Config(), SMOKE, Early)
+    return parsed(given, Config(), SMOKE, ("game", "oracle"))
 
 
 def planned(config: Config) -> Plan:
@@ -155,7 +121,7 @@ def planned(config: Config) -> Plan:
     from games.policies import Uniform
     from metasolvers import META_SOLVERS
 
-    game = config.rules()
+    game = config.make_game()
     players = len(game.agents)
     solver = checked_solver(config.meta_solver, players, alpha=config.alpha, population_size=config.population_size)
     if META_SOLVERS[config.meta_solver].takes == "zero_sum":

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from analysis.numbers import shown
-from analysis.tables import MEASURES
+from analysis.tables import DUELS, MEASURES, duel_table
 from experiments.config import Config
 from experiments.measures import Rows, find
 from experiments.placement import resume_command
@@ -17,7 +17,8 @@ def summary(rows: Rows) -> dict[str, Any]:
     last = max(row["iteration"] for row in rows)
     final = [row for row in rows if row["iteration"] == last]
     measured = {metric: row for metric in MEASURES if (row := find(final, metric)) is not None}
-    return {"iteration": last, "measured": measured}
+    duels = [row for row in final if row["metric"] in DUELS]
+    return {"iteration": last, "measured": measured} | ({"duels": duels} if duels else {})
 
 
 def report(run: RunFolder, config: Config, rows: Rows, figures: int, longer: bool) -> list[str]:
@@ -34,6 +35,7 @@ def report(run: RunFolder, config: Config, rows: Rows, figures: int, longer: boo
     return [
         *config.headline(last, bound and bound.get("responses")),
         *(f"  {MEASURES[metric]:<30}{shown(row):<24}{row['kind']}" for metric, row in measured.items()),
+        *_duels(final.get("duels", [])),
         *([] if bound else ["  the gap in the whole game was not measured: --gap-steps was 0"]),
         f"in {run.path}:",
         f"  report.html, {figures} figures, run.json, metrics.jsonl, summary.json, policies, snapshots",
@@ -42,3 +44,13 @@ def report(run: RunFolder, config: Config, rows: Rows, figures: int, longer: boo
         *(f"  {invocation()} {command} {folder}" for command in ("show", *further)),
         *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),
     ]
+
+
+def _duels(rows: Rows) -> list[str]:
+    """What the last meta-strategy earns against scripted policies, a line a player."""
+    (_, _, *headers), lines = duel_table(rows)
+    told = [
+        (f"{player} against {against}", ", ".join(f"{n} {v}" for n, v in zip(headers, values, strict=True) if v))
+        for against, player, *values in lines
+    ]
+    return [f"  {who:<30}{what}" for who, what in told]

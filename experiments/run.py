@@ -21,6 +21,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -61,8 +62,10 @@ class RunFolder:
         write_atomic(file, (file.read_bytes() if file.exists() else b"") + to_lines([row]))
 
 
-def create(path: Path, config: dict, resume: str, files: dict[str, str] | None = None) -> RunFolder:
-    """Make a new run folder; `files` are the digests of those that the results depend on, by path.
+def create(
+    path: Path, config: dict, resume: str, files: dict[str, str] | None = None, packages: Sequence[str] = ()
+) -> RunFolder:
+    """Make a new run folder; results depend on `files`, by path their digests, and on the versions of `packages` too.
 
     Raises ValueError where there is one already (`resume` is the command to go on with it), too little room on the
     disk, or a path that cannot be written to. A link to an empty folder stands for that folder.
@@ -76,7 +79,7 @@ def create(path: Path, config: dict, resume: str, files: dict[str, str] | None =
         if free < ROOM:
             raise ValueError(f"{parent} has {free / 2**20:.0f} MiB free, a run needs {ROOM / 2**20:.0f} MiB")
         with whole_folder(path.resolve()) as folder:  # which replaces the folder, not a link to it
-            write_atomic(folder / RUN, to_json({"format": FORMAT, "config": config, **named, **provenance()}))
+            write_atomic(folder / RUN, to_json({"format": FORMAT, "config": config, **named, **provenance(packages)}))
         return RunFolder(path)
     except OSError as error:
         _check_free(path, resume)  # another process may have been faster
@@ -142,9 +145,9 @@ def invocation() -> str:
     return "counterplay" if own else f"{interpreter()} -m counterplay.main"
 
 
-def provenance() -> dict:
+def provenance(packages: Sequence[str] = ()) -> dict:
     """Versions, machine and git commit: what numbers may depend on besides the configuration."""
-    versions = {name: importlib.metadata.version(name) for name in PACKAGES}
+    versions = {name: _version(name) for name in (*PACKAGES, *packages)}
     return {
         "versions": {"python": platform.python_version(), **versions},
         "machine": {"system": platform.platform(), "processor": platform.processor() or platform.machine()},
@@ -154,8 +157,17 @@ def provenance() -> dict:
 
 def changed_versions(path: Path) -> list[str]:
     """Packages whose version is not the one the run was started with, as `numpy 2.1.0 -> 2.2.0`."""
-    old, new = read_json(path / RUN)["versions"], provenance()["versions"]
-    return [f"{name} {version} -> {new.get(name)}" for name, version in old.items() if new.get(name) != version]
+    old = read_json(path / RUN)["versions"]
+    new = {name: platform.python_version() if name == "python" else _version(name) for name in old}
+    return [f"{name} {version} -> {new[name]}" for name, version in old.items() if new[name] != version]
+
+
+def _version(package: str) -> str | None:
+    """Of an installed package; None where it is not."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def to_lines(rows: list[dict]) -> bytes:

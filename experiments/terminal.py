@@ -19,9 +19,9 @@ MEASURED = {
     "full_gap": f"{SHORT['full_gap']} (previous)",  # known once the next best responses are
     "team_return": SHORT["team_return"],
     "team_return_per_night": SHORT["team_return_per_night"],
+    "team_return_per_step": SHORT["team_return_per_step"],
 }
 """Metric -> its column."""
-COLUMNS = ("iteration", *MEASURED.values(), "steps/s", "time left")
 HEADER_WIDTH = 12
 
 CAPTION = """gap found: what players gain by deviating to policies found (CCE gap)
@@ -36,7 +36,12 @@ class View(NamedTuple):
     caption: str
 
 
-PLAYED = View(COLUMNS, CAPTION)
+def played(moment: str) -> View:
+    """Of what is measured by play, in a game whose steps are called `moment`."""
+    shown = [name for metric, name in MEASURED.items() if not metric.startswith("team_return_per_") or moment in metric]
+    return View(("iteration", *shown, "steps/s", "time left"), CAPTION)
+
+
 VALUE = "value of player 0"
 EXACT = View(
     ("iteration", "policies", "NashConv", "CCE gap", VALUE, "CPU s", "time left"),
@@ -62,7 +67,7 @@ class Display(Protocol):
 class LiveTable:
     """A table that grows, over a line that tells what is being worked on."""
 
-    def __init__(self, console: Console, view: View = PLAYED):
+    def __init__(self, console: Console, view: View):
         self.rows: list[dict[str, str]] = []
         self.view = view
         self.status = ""
@@ -95,7 +100,7 @@ class LiveTable:
 class PlainLines:
     """One line per iteration; no control characters."""
 
-    def __init__(self, view: View = PLAYED):
+    def __init__(self, view: View):
         self.view = view
 
     def row(self, cells: dict[str, str]) -> None:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from analysis.numbers import shown
-from experiments.measures import Rows, exact_rows, find, gap_rows, measure
-from experiments.terminal import EXACT, MEASURED, PLAYED, VALUE, View
-from games.game import Game, Policy
+from experiments.measures import Duels, Rows, duel_rows, exact_rows, find, gap_rows, measure
+from experiments.terminal import EXACT, MEASURED, VALUE, View, played
+from games.game import Game, Playable, Policy
 from games.tree_game import TreeGame
 from games.versus import Populations
 from marl.exact import evaluate_exact
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class Values(Protocol):
     """What a run asks for numbers."""
 
-    view: View
-    """What is shown of an iteration."""
+    @property
+    def view(self) -> View:
+        """What is shown of an iteration."""
 
     def evaluate(self, populations: Populations, known: Any, workers: Workers) -> "Payoffs":
         """The payoff table, with the profiles that `known` lacked."""
@@ -44,19 +45,28 @@ class Values(Protocol):
 class Played:
     """By play: estimates with their standard errors, and lower bounds on gaps in the whole game."""
 
-    game: Game
+    game: Game | Playable
     episodes: int
     """Of each profile of policies."""
     gap_episodes: int
     """Of each strategy that a gap compares."""
     seed: int
-    view = PLAYED
+    moment: str = "step"
+    """What a step of the game is called."""
+    duels: Duels | None = None
+    """What every meta-strategy is measured against, beside the policies found."""
+
+    @property
+    def view(self) -> View:
+        return played(self.moment)
 
     def evaluate(self, populations: Populations, known: Any, workers: Workers) -> "Payoffs":
         return evaluate(self.game, populations, self.episodes, self.seed, known, workers)
 
     def measure(self, snapshot: "Snapshot", before: "Snapshot | None", trained: str, workers: Workers) -> Rows:
-        return measure(self.game, snapshot, before, trained, self.gap_episodes, self.seed, workers)
+        episodes, seed = self.gap_episodes, self.seed
+        rows = measure(self.game, snapshot, before, trained, episodes, seed, self.moment, workers)
+        return rows + (duel_rows(self.game, snapshot, self.duels, seed, workers) if self.duels else [])
 
     def gap(self, snapshot: "Snapshot", responses: Sequence[Sequence[Policy]], unit: str, workers: Workers) -> Rows:
         return gap_rows(self.game, snapshot, responses, "fresh", self.gap_episodes, self.seed, unit, workers)

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
 from pettingzoo import AECEnv, ParallelEnv
 
-from games.game import Game, Pictured, factors
+from games.game import Game, Pictured, Talking, factors
 from games.one_episode import OneEpisode
 from games.stepping import Source
 from games.window import Window
@@ -17,9 +17,12 @@ RENDER_FPS = 2
 
 
 def metadata(game: Game, name: str) -> dict[str, Any]:
-    """What PettingZoo wants to know of a face."""
+    """What PettingZoo wants to know of a face, and `channels` where agents talk (`games.channel.Placement`)."""
     modes = ["human", "ansi", *(["rgb_array"] if isinstance(game, Pictured) else [])]
-    return {"name": name, "render_modes": modes, "render_fps": RENDER_FPS, "is_parallelizable": True}
+    told = {"name": name, "render_modes": modes, "render_fps": RENDER_FPS, "is_parallelizable": True}
+    if isinstance(game, Talking):
+        told["channels"] = [placement.described(game.agents) for placement in game.channels]
+    return told
 
 
 class Episode:
@@ -27,10 +30,18 @@ class Episode:
 
     Seeds start a generator of their own: the same seed gives the same episodes, and restarting without a seed goes on
     with the generator, so episodes differ. `max_cycles` truncates after that many steps. In render mode `human` every
-    state is shown in a window, or printed where the game has no pictures.
+    state is shown in a window, or printed where the game has no pictures. With `mask_in_observation` observations are
+    dictionaries of `observation` and `action_mask`, but for agents whose actions are continuous: those have no masks.
     """
 
-    def __init__(self, game: Game | Source, name: str, render_mode: str | None, max_cycles: int | None):
+    def __init__(
+        self,
+        game: Game | Source,
+        name: str,
+        render_mode: str | None,
+        max_cycles: int | None,
+        mask_in_observation: bool = False,
+    ):
         game = game if isinstance(game, Game) else OneEpisode(game)
         self.metadata = metadata(game, name)
         modes = self.metadata["render_modes"]
@@ -39,10 +50,15 @@ class Episode:
         if max_cycles is not None and max_cycles < 1:
             raise ValueError(f"max_cycles must be at least 1, got {max_cycles}")
         self.game, self.name, self.render_mode, self.max_cycles = game, name, render_mode, max_cycles
+        self.mask_in_observation = mask_in_observation
         self.agents = list(game.agents)
         self.params = game.params()
-        self.observation_spaces = dict(zip(self.agents, game.observation_spaces, strict=True))
         self.action_spaces = dict(zip(self.agents, game.action_spaces, strict=True))
+        self.observation_spaces: dict[str, Space] = dict(zip(self.agents, game.observation_spaces, strict=True))
+        if mask_in_observation:
+            self.observation_spaces = {
+                agent: _with_mask(space, self.action_spaces[agent]) for agent, space in self.observation_spaces.items()
+            }
         low, high = (
             np.concatenate([getattr(s, end).ravel() for s in game.observation_spaces]) for end in ("low", "high")
         )
@@ -92,37 +108,50 @@ class Episode:
         """Who moves next, in seat order."""
         return [agent for agent, acts in zip(self.agents, self._acting, strict=True) if acts]
 
-    def observations(self) -> dict[str, np.ndarray]:
-        """Copies: writing into one changes nothing that is shown later."""
-        return {agent: seen.copy() for agent, seen in zip(self.agents, self._seen, strict=True)}
+    def observations(self, wait: bool = False) -> dict[str, Any]:
+        """Copies: writing into one changes nothing that is shown later. `wait` as in `infos`."""
+        return {agent: self.observation(agent, wait) for agent in self.agents}
+
+    def observation(self, agent: str, wait: bool = False) -> Any:
+        """An agent's part of `observations`."""
+        seat, space = self.agents.index(agent), self.action_spaces[agent]
+        seen = self._seen[seat].copy()
+        if not self.mask_in_observation or isinstance(space, Box):
+            return seen
+        everything = tuple(np.ones(n, np.int8) for n in factors(space))
+        return {"observation": seen, "action_mask": _mask_for(space, self._legal(seat, wait) or everything)}
 
     def infos(self, wait: bool = False) -> dict[str, dict]:
         """The `action_mask` that the action space's `sample` takes, where some actions are illegal.
 
         Whoever does not act has no legal action, or with `wait` the first one alone.
         """
-        return {agent: self._info(seat, wait) for seat, agent in enumerate(self.agents)}
+        masks = ((agent, self._legal(seat, wait)) for seat, agent in enumerate(self.agents))
+        return {
+            agent: {"action_mask": _mask_for(self.action_spaces[agent], mask)} if mask else {} for agent, mask in masks
+        }
 
-    def _info(self, seat: int, wait: bool) -> dict:
+    def _legal(self, seat: int, wait: bool) -> tuple[np.ndarray, ...] | None:
+        """A mask for each factor of a seat's actions; None where everything is legal."""
         space = self.game.action_spaces[seat]
         if self._acting[seat]:
             legal = self.game.legal(self.params, self.state, seat)
-            if legal is None:
-                return {}
-            masks = tuple(np.asarray(mask[0], np.int8) for mask in legal)
-        else:
-            if isinstance(space, Box):
-                return {}
-            masks = tuple((np.arange(n) < wait).astype(np.int8) for n in factors(space))
-        return {"action_mask": masks[0] if isinstance(space, Discrete) else masks}
+            return legal and tuple(np.asarray(mask[0], np.int8) for mask in legal)
+        if isinstance(space, Box):
+            return None
+        return tuple((np.arange(n) < wait).astype(np.int8) for n in factors(space))
 
     def check(self, agent: str, action: Any) -> None:
-        """Raises ValueError for an action outside the agent's space, or masked out; who does not act waits by 0."""
-        if not self.action_spaces[agent].contains(action):
-            raise ValueError(f"{agent} must act within {self.action_spaces[agent]}, got {action!r}")
+        """Raises ValueError for an action outside the agent's space, or masked out; who does not act waits by 0.
+
+        Continuous actions of who does not act are ignored.
+        """
+        space = self.action_spaces[agent]
+        if not space.contains(_cast(space, action)):
+            raise ValueError(f"{agent} must act within {space}, got {action!r}")
         seat = self.agents.index(agent)
         if not self._acting[seat]:
-            if np.any(action):
+            if np.any(action) and not isinstance(space, Box):
                 raise ValueError(f"{agent} must wait for its turn, by choice 0; got {action!r}")
             return
         masks = self.game.legal(self.params, self.state, seat)
@@ -161,21 +190,51 @@ class Episode:
         return self._rng.random((1, columns), np.float32)
 
 
+def _cast(space: Space, action: Any) -> Any:
+    """Continuous actions in the space's dtype, for arithmetic on observations easily ends in float64."""
+    if not isinstance(space, Box):
+        return action
+    try:
+        return np.asarray(action, space.dtype)
+    except (TypeError, ValueError):
+        return action
+
+
+def _mask_for(space: Space, masks: tuple[np.ndarray, ...]) -> Any:
+    """As the space's `sample` takes it."""
+    return masks[0] if isinstance(space, Discrete) else masks
+
+
+def _with_mask(observed: Space, space: Space) -> Space:
+    """The space of observations together with masks of actions in `space`; unchanged where there are none."""
+    if isinstance(space, Box):
+        return observed
+    masks = tuple(Box(0, 1, (n,), np.int8) for n in factors(space))
+    return Dict({"observation": observed, "action_mask": masks[0] if isinstance(space, Discrete) else Tuple(masks)})
+
+
 class ParallelFace(ParallelEnv):
     """A Game as a PettingZoo Parallel environment.
 
     Agents whose turn it is not are asked all the same: their action masks leave them choice 0 alone, which is to wait
-    and changes nothing.
+    and changes nothing. Continuous actions have no masks: theirs are ignored.
     """
 
-    def __init__(self, game: Game | Source, name: str, render_mode: str | None = None, max_cycles: int | None = None):
-        self.episode = Episode(game, name, render_mode, max_cycles)
+    def __init__(
+        self,
+        game: Game | Source,
+        name: str,
+        render_mode: str | None = None,
+        max_cycles: int | None = None,
+        mask_in_observation: bool = False,
+    ):
+        self.episode = Episode(game, name, render_mode, max_cycles, mask_in_observation)
         self.metadata = self.episode.metadata
         self.render_mode, self.state_space = render_mode, self.episode.state_space
         self.possible_agents = list(self.episode.agents)
         self.agents: list[str] = []
 
-    def observation_space(self, agent: str) -> Box:
+    def observation_space(self, agent: str) -> Space:
         return self.episode.observation_spaces[agent]
 
     def action_space(self, agent: str) -> Any:
@@ -184,12 +243,14 @@ class ParallelFace(ParallelEnv):
     def reset(self, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
         self.episode.begin(seed)
         self.agents = list(self.possible_agents)
-        return self.episode.observations(), self.episode.infos(wait=True)
+        return self.episode.observations(wait=True), self.episode.infos(wait=True)
 
     def step(self, actions: dict[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
         episode = self.episode
         episode.check_started()
         if episode.over:
+            if not actions:  # nobody is left to act, which some wrappers find out by a step
+                return {}, {}, {}, {}, {}
             raise ResetNeeded(f"the episode of {episode.name} is over: call reset() to play another")
         if actions.keys() != episode.action_spaces.keys():
             raise ValueError(f"actions must be given for {', '.join(self.agents)}, got {', '.join(map(str, actions))}")
@@ -199,7 +260,8 @@ class ParallelFace(ParallelEnv):
         terminations, truncations = (dict.fromkeys(self.agents, end) for end in (episode.terminated, episode.truncated))
         if episode.over:
             self.agents = []
-        return episode.observations(), dict(episode.rewards), terminations, truncations, episode.infos(wait=True)
+        seen, infos = episode.observations(wait=True), episode.infos(wait=True)
+        return seen, dict(episode.rewards), terminations, truncations, infos
 
     def state(self) -> np.ndarray:
         """All agents' observations, one after the other."""
@@ -221,16 +283,23 @@ class AECFace(AECEnv):
     and pays everyone then. Action masks of the others leave no choice.
     """
 
-    def __init__(self, game: Game | Source, name: str, render_mode: str | None = None, max_cycles: int | None = None):
+    def __init__(
+        self,
+        game: Game | Source,
+        name: str,
+        render_mode: str | None = None,
+        max_cycles: int | None = None,
+        mask_in_observation: bool = False,
+    ):
         super().__init__()
-        self.episode = Episode(game, name, render_mode, max_cycles)
+        self.episode = Episode(game, name, render_mode, max_cycles, mask_in_observation)
         self.metadata = self.episode.metadata
         self.render_mode, self.state_space = render_mode, self.episode.state_space
         self.possible_agents = list(self.episode.agents)
         self.agents: list[str] = []
         self.agent_selection = self.possible_agents[0]
 
-    def observation_space(self, agent: str) -> Box:
+    def observation_space(self, agent: str) -> Space:
         return self.episode.observation_spaces[agent]
 
     def action_space(self, agent: str) -> Any:
@@ -268,14 +337,13 @@ class AECFace(AECEnv):
         self.rewards, self.infos = dict(episode.rewards), episode.infos()
         self.terminations = dict.fromkeys(self.agents, episode.terminated)
         self.truncations = dict.fromkeys(self.agents, episode.truncated)
-        self._observations = episode.observations()
         self._actions: dict[str, Any] = {}
         self._waiting = list(self.agents) if episode.over else episode.acting()
         self.agent_selection = self._waiting.pop(0)
 
-    def observe(self, agent: str) -> np.ndarray:
+    def observe(self, agent: str) -> Any:
         self.episode.check_started()
-        return self._observations[agent].copy()  # the others, and the next to ask, see what was there
+        return self.episode.observation(agent)
 
     def state(self) -> np.ndarray:
         """All agents' observations, one after the other."""

@@ -4,10 +4,13 @@ B lanes are played side by side; N seats; a seat's action has one or more factor
 order and never stacked, so seats may differ. Arrays are NumPy's or torch's: kernels use whatever they are handed.
 """
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space
+
+if TYPE_CHECKING:
+    from games.channel import Placement
 
 Array = Any
 Params = Any  # a NamedTuple whose every array leaf is [1 or B, ...]
@@ -77,6 +80,15 @@ class Pictured(Protocol):
 
     def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
         """[height, width, 3] uint8 picture of one lane, of one size for all states, equal for equal states."""
+
+
+@runtime_checkable
+class Talking(Protocol):
+    """A game whose agents talk, that tells which parts of actions and observations are messages; optional."""
+
+    @property
+    def channels(self) -> "tuple[Placement, ...]":
+        """One for each of its channels; the faces' `metadata["channels"]` lists them."""
 
 
 @runtime_checkable

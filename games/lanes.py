@@ -1,6 +1,7 @@
 """Lanes from a Game: thousands of episodes side by side, restarted as they end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,10 @@ class GameLanes:
         return self._put(self._noise.draw(purpose, self._steps, self.num_lanes // len(self._key[1]), columns))
 
     def step(self, actions: tuple[Array, ...]) -> Outcome:
-        """As `Lanes.step`. Raises ValueError for actions that are not one array a seat, within its space."""
+        """As `Lanes.step`. Raises ValueError for actions that are not one array a seat, within its space.
+
+        Those of a Box must be of its dtype: float64 would spread through the states.
+        """
         game, params = self.game, self.params
         self._check(actions)
         ended = game.step(params, self._state, actions, self.noise(Purpose.STEP, game.noise_sizes[1]))
@@ -89,6 +93,8 @@ class GameLanes:
         for seat, space in enumerate(self.action_spaces):
             if isinstance(space, Box):
                 action = to_numpy(actions[seat])
+                if action.dtype != space.dtype:
+                    raise ValueError(f"{self.agents[seat]} must act in {space.dtype}, got {action.dtype}: cast actions")
                 self._check_lanes(seat, action, (action >= space.low) & (action <= space.high))
         if not self._discrete:
             return
@@ -144,6 +150,17 @@ class GameLanes:
 def lanes_of(game: Game | Playable, num_lanes: int, put: Callable[[np.ndarray], Array] = np.asarray) -> Lanes:
     """Lanes of a Game where `put` puts them, or of anything else that is played in lanes, which stays on NumPy."""
     return GameLanes(game, num_lanes, put=put) if isinstance(game, Game) else game.lanes(num_lanes)
+
+
+@contextmanager
+def closing(lanes: Lanes) -> Iterator[Lanes]:
+    """The lanes for the length of a block; then those that hold environments or processes let go of them."""
+    try:
+        yield lanes
+    finally:
+        close = getattr(lanes, "close", None)
+        if close is not None:
+            close()
 
 
 def _last_choices(space: Space, lanes: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from array_api_compat import array_namespace, device
 from gymnasium.spaces import Box, Discrete
 
 from games.game import Array, feature_box
+from games.lanes import to_numpy
 from games.spelling import unknown
 
 
@@ -32,10 +33,15 @@ MAX_ROUNDS = 2**31 - 2
 
 @dataclass(frozen=True, eq=False)
 class NormalForm:
-    """N players act at once, `rounds` times over; payoffs [N, k_1, ..., k_N], by default the prisoner's dilemma.
+    """Any payoffs [N, k_1, ..., k_N], one-shot or repeated; by default the prisoner's dilemma.
 
-    Players observe everyone's last actions (one-hot, zeros in the first round) and the share of rounds still to come;
-    in a one-shot game that says nothing. Each round pays; returns are sums over rounds.
+    Players: N, at once.
+    Observations: everyone's last actions, one-hot, zeros before the first round, and the share of rounds to come.
+    Actions: Discrete(k_i) of player i.
+    Rewards: player i earns payoffs[i] at everyone's actions, every round; returns are sums over rounds.
+    Horizon: `rounds`.
+    Chance: none.
+    References: von Neumann & Morgenstern (1944), Theory of games and economic behavior.
 
     Raises ValueError for payoffs that are not a finite tensor with one axis per player after the first, for no rounds,
     and for more than `MAX_ROUNDS`.
@@ -164,6 +170,17 @@ class NormalForm:
         moves = ", ".join(f"{agent}: {name} ({pay})" for agent, name, pay in zip(self.agents, names, pays, strict=True))
         return f"round {played} of {self.rounds}: {moves}"
 
+    def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
+        """The payoffs with the cell that was played last lit; rows of actions where they are no matrix to look at."""
+        from games import matrix_picture  # Pillow
+
+        table = to_numpy(params.table)[lane if len(params.table) > 1 else 0]
+        payoffs = np.ascontiguousarray(np.moveaxis(table.reshape(*self.choices, -1), -1, 0))
+        played = int(state.round[lane])
+        joint = [int(choice) for choice in state.joint[lane]] if played else None
+        heading = f"Round {played} of {self.rounds}"
+        return matrix_picture.frame(payoffs, self.labels, heading, joint, [float(pay) for pay in state.rewards[lane]])
+
 
 def _check_finite(payoffs: np.ndarray) -> None:
     if not (np.abs(payoffs) <= np.finfo(np.float32).max).all():
@@ -171,9 +188,18 @@ def _check_finite(payoffs: np.ndarray) -> None:
 
 
 def matching_pennies(players: int = 2, rounds: int = 1) -> NormalForm:
-    """Each player wants to match the next one; the last wants to differ from the first [Jordan 1993].
+    """Each player wants to match the next one; the last wants to differ from the first.
 
-    Its only equilibrium is uniform play. Raises ValueError for fewer than two players.
+    Players: `players`, at once.
+    Observations: everyone's last actions, one-hot, zeros before the first round, and the share of rounds to come.
+    Actions: Discrete(2): heads, tails.
+    Rewards: 1 to who has its wish, -1 to who has not; of two players zero-sum.
+    Horizon: `rounds`.
+    Chance: none.
+    Exact values: uniform play is the only equilibrium of a round, in which everyone earns 0.
+    References: Jordan (1993), Three problems in learning mixed-strategy Nash equilibria.
+
+    Raises ValueError for fewer than two players.
     """
     if players < 2:
         raise ValueError(f"matching pennies needs at least 2 players, got {players}")
@@ -185,18 +211,47 @@ def matching_pennies(players: int = 2, rounds: int = 1) -> NormalForm:
 
 
 def rock_paper_scissors(rounds: int = 1) -> NormalForm:
-    """Zero-sum; its only equilibrium is uniform play."""
+    """Rock beats scissors, scissors beat paper, paper beats rock.
+
+    Players: 2, at once. Zero-sum.
+    Observations: both players' last actions, one-hot, zeros before the first round, and the share of rounds to come.
+    Actions: Discrete(3): rock, paper, scissors.
+    Rewards: 1 for a win, -1 for a loss, 0 for a draw.
+    Horizon: `rounds`.
+    Chance: none.
+    Exact values: uniform play is the only equilibrium of a round, in which both earn 0.
+    References: Terry et al. (2021), PettingZoo: gym for multi-agent reinforcement learning; its classic/rps_v2.
+    """
     row = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
     return NormalForm([row, -row], rounds, ("rock", "paper", "scissors"))
 
 
 def battle_of_the_sexes(rounds: int = 1) -> NormalForm:
-    """Both want to meet, each at another place; two pure equilibria and a mixed one."""
+    """Both want to meet, each at another place.
+
+    Players: 2, at once.
+    Observations: both players' last actions, one-hot, zeros before the first round, and the share of rounds to come.
+    Actions: Discrete(2): opera, football.
+    Rewards: where both go to one place 2 to who likes it better and 1 to the other; else nothing.
+    Horizon: `rounds`.
+    Chance: none.
+    Exact values: a round has two pure equilibria, and one where each goes to its own place with probability 2/3 and
+        both earn 2/3.
+    References: Luce & Raiffa (1957), Games and decisions.
+    """
     return NormalForm([[[2, 0], [0, 1]], [[1, 0], [0, 2]]], rounds, ("opera", "football"))
 
 
 def blotto(soldiers: int = 5, fields: int = 3, rounds: int = 1) -> NormalForm:
-    """Colonel Blotto: both divide their soldiers over the fields; whoever takes more fields wins 1 [Borel 1921].
+    """Colonel Blotto: both divide their soldiers over the fields; whoever takes more fields wins.
+
+    Players: 2, at once. Zero-sum.
+    Observations: both players' last plans, one-hot, zeros before the first round, and the share of rounds to come.
+    Actions: a plan, how many soldiers go to each field: Discrete of all there are, 21 by default.
+    Rewards: 1 for more fields taken than the other, -1 for fewer, 0 for as many.
+    Horizon: `rounds`.
+    Chance: none.
+    References: Borel (1921), La théorie du jeu et les équations intégrales à noyau symétrique gauche.
 
     Raises ValueError for no soldiers, or fewer than two fields.
     """

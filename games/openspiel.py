@@ -42,9 +42,18 @@ WALKS = 64
 def openspiel(game: str = "kuhn_poker", observation: str | None = None, max_nodes: int = MAX_NODES) -> TreeGame:
     """A finite game of OpenSpiel, by its game string such as "leduc_poker(players=3)".
 
-    Agents see information-state tensors, or observation tensors where the game has no others (`observation` chooses:
-    "information_state" or "observation"). The game is compiled by walking its whole tree, and once more when first
-    asked what agents see; both are kept in a cache folder by game string and OpenSpiel version (`games.tree_files`).
+    Players: those of the game, at once or by turns.
+    Observations: information-state tensors, or observation tensors where the game has no others; `observation` chooses:
+        "information_state" or "observation".
+    Actions: Discrete of all that the game has; masks tell which are legal.
+    Rewards: the game's, when it pays them: most do at the end.
+    Horizon: the game's end.
+    Chance: the game's, drawn where it moves.
+    Exact values: `games.exact`.
+    References: Lanctot et al. (2019), OpenSpiel: a framework for reinforcement learning in games.
+
+    The game is compiled by walking its whole tree, and once more when first asked what agents see; both are kept in a
+    cache folder by game string and OpenSpiel version (`games.tree_files`).
 
     Raises ValueError where OpenSpiel is not installed, for an unknown game or parameter, chance that cannot be
     enumerated, players who forget, tensors that the game does not provide, or more than `max_nodes` nodes.

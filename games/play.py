@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from games.game import Array, Game, Lanes, Params, Playable, Policy, State
-from games.lanes import GameLanes, lanes_of, put_like, to_numpy
+from games.game import Array, Game, Lanes, Memory, Outcome, Params, Playable, Policy, State
+from games.lanes import GameLanes, closing, lanes_of, put_lanes, put_like, to_numpy, tree_map
 from games.noise import Purpose
 from games.versus import Cast, Populations
 
@@ -19,15 +19,18 @@ MakeLanes = Callable[[int], Lanes]
 
 MAX_LANES = 8192
 """Lanes played side by side at most; more are no faster, and take memory."""
+FEW_LANES = 16
+"""Lanes of a profile where environments are stepped one by one: each lane holds one, and more lanes are no faster."""
 MAX_STEPS = 50_000
 """After which an episode is taken for endless."""
 
 
 class Episodes(NamedTuple):
-    """Each lane's first episode."""
+    """Whole episodes."""
 
     returns: np.ndarray  # [..., N] float64, undiscounted sums of each agent's rewards
     lengths: np.ndarray  # [...] steps
+    won: np.ndarray  # [..., N] float64, sums of each agent's positive rewards
 
 
 def play(
@@ -39,30 +42,34 @@ def play(
     max_lanes: int = MAX_LANES,
     max_steps: int = MAX_STEPS,
 ) -> Episodes:
-    """`episodes` episodes of each of P profiles: returns [P, episodes, N], lengths [P, episodes].
+    """`episodes` episodes of each of P profiles: returns and won [P, episodes, N], lengths [P, episodes].
 
     Profile p plays the unit of work named `units[p]`: its numbers depend on (seed, its unit's name, episodes) only,
-    not on the profiles it is batched with. `game` may be a function that makes lanes of a given number instead.
-    Raises ValueError where names and profiles do not match, for a profile that is not one policy a seat, for no
-    episodes, or one still going after `max_steps`.
+    not on the profiles it is batched with. `game` may be a function that makes lanes of a given number instead; lanes
+    are closed in the end. Raises ValueError where names and profiles do not match, for a profile that is not one policy
+    a seat, for no episodes, or one still going after `max_steps`.
     """
     _check_episodes(episodes)
     if not profiles or len(units) != len(profiles) or len(set(units)) != len(units):
         raise ValueError(
             f"every profile needs a unit name of its own: {len(profiles)} profiles, {len(set(units))} names"
         )
-    make_lanes = _lanes_maker(game)
-    block = max(1, max_lanes // episodes)
+    make_lanes, each = _lanes_maker(game), _lanes_each(game, episodes)
+    block = profiles_at_once(game, episodes, max_lanes)
     played = []
     for first in range(0, len(profiles), block):
         group = profiles[first : first + block]
-        lanes = make_lanes(len(group) * episodes)
-        _check_profiles(profiles, lanes.agents)  # all of them, before the first block is played
-        lanes.reset(seed, *units[first : first + block])
-        played.append(_first_episodes(lanes, _Profiles(lanes, group, episodes).act, max_steps))
-    returns, lengths = (np.concatenate(parts) for parts in zip(*played, strict=True))
-    shape = (len(profiles), episodes)
-    return Episodes(returns.reshape(*shape, -1), lengths.reshape(shape))
+        with closing(make_lanes(len(group) * each)) as lanes:
+            _check_profiles(profiles, lanes.agents)  # all of them, before the first block is played
+            lanes.reset(seed, *units[first : first + block])
+            players = _Profiles(lanes, group, each)
+            played.append(_episodes(lanes, players.act, players.restart, len(group), episodes, max_steps))
+    return Episodes(*(np.concatenate(parts) for parts in zip(*played, strict=True)))
+
+
+def profiles_at_once(game: Game | Playable | MakeLanes, episodes: int, max_lanes: int = MAX_LANES) -> int:
+    """How many profiles `play` plays side by side."""
+    return 1 if _is_stepped(game) else max(1, max_lanes // episodes)
 
 
 def play_mixture(
@@ -74,52 +81,70 @@ def play_mixture(
     unit: str,
     max_steps: int = MAX_STEPS,
 ) -> Episodes:
-    """Episodes each cast with one joint profile from sigma: returns [episodes, N], lengths [episodes].
+    """Episodes each cast with one joint profile from sigma: returns and won [episodes, N], lengths [episodes].
 
     They are played in blocks of at most `MAX_LANES`. Raises ValueError as `play` does.
     """
     _check_episodes(episodes)
     make_lanes = _lanes_maker(game)
-    blocks = [
-        _cast_episodes(make_lanes(min(MAX_LANES, episodes - first)), populations, sigma, seed, unit, first, max_steps)
-        for first in range(0, episodes, MAX_LANES)
-    ]
+    blocks = []
+    for first in range(0, episodes, MAX_LANES):
+        count = min(MAX_LANES, episodes - first)
+        with closing(make_lanes(_lanes_each(game, count))) as lanes:
+            lanes.reset(seed, f"{unit}/{first}" if first else unit)
+            blocks.append(_cast_episodes(lanes, populations, sigma, count, max_steps))
     return Episodes(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
 
-def states(
-    game: Game, profile: Profile, seed: int, unit: str, max_steps: int = MAX_STEPS
-) -> Iterator[tuple[Params, State]]:
-    """(params, state) from the start to the end of one episode: the one that `play` plays of this seed and unit.
+class Step(NamedTuple):
+    """A step of lanes, as it was watched."""
 
-    Raises ValueError where the profile is not one policy a seat, or for an episode still going after `max_steps`.
+    acting: Array  # [B, N] bool: who acted
+    actions: tuple[Array, ...]
+    outcome: Outcome
+
+
+def watch(lanes: Lanes, profile: Profile, seed: int, unit: str, max_steps: int = MAX_STEPS) -> Iterator[Step | None]:
+    """One episode in the one lane there is: None once it has started, then every step, until it is over.
+
+    It is the first one that `play` plays of this seed and unit. Raises ValueError where the profile is not one policy a
+    seat, or for an episode still going after `max_steps`.
     """
-    _check_profiles([profile], game.agents)
-    lanes = GameLanes(game, 1)
+    _check_profiles([profile], lanes.agents)
     lanes.reset(seed, unit)
-    acting = _Profiles(lanes, [profile], 1)
-    yield lanes.params, lanes.ended
+    players = _Profiles(lanes, [profile], 1)
+    yield None
     for _ in range(max_steps):
-        outcome = lanes.step(acting.act())
-        yield lanes.params, lanes.ended
+        acting, actions = lanes.acting, players.act()
+        outcome = lanes.step(actions)
+        yield Step(acting, actions, outcome)
         if outcome.done.all():
             return
     raise _endless(1, max_steps)
 
 
+def states(
+    game: Game, profile: Profile, seed: int, unit: str, max_steps: int = MAX_STEPS
+) -> Iterator[tuple[Params, State]]:
+    """(params, state) from the start to the end of the episode that `watch` plays, which says what is raised."""
+    lanes = GameLanes(game, 1)
+    for _ in watch(lanes, profile, seed, unit, max_steps):
+        yield lanes.params, lanes.ended
+
+
 def _cast_episodes(
-    lanes: Lanes, populations: Populations, sigma: np.ndarray, seed: int, unit: str, first: int, max_steps: int
+    lanes: Lanes, populations: Populations, sigma: np.ndarray, episodes: int, max_steps: int
 ) -> Episodes:
-    lanes.reset(seed, f"{unit}/{first}" if first else unit)
     seats = range(len(lanes.agents))
     cast = Cast(lanes, populations, sigma, seats)
-    cast.start()  # only first episodes count: nobody is cast again
+    cast.start()
 
     def act() -> tuple[Array, ...]:
         actions = cast.act()
         return tuple(actions[seat] for seat in seats)
 
-    return _first_episodes(lanes, act, max_steps)
+    played = _episodes(lanes, act, cast.recast, 1, episodes, max_steps)
+    return Episodes(*(part[0] for part in played))
 
 
 def _check_episodes(episodes: int) -> None:
@@ -134,19 +159,30 @@ def _check_profiles(profiles: Sequence[Profile], agents: Sequence[str]) -> None:
 
 
 class _Profiles:
-    """Plays blocks of `episodes` lanes, one profile a block; a policy is called on one unit's rows at a time.
+    """Plays blocks of `each` lanes, one profile a block; a policy is called on one unit's rows at a time.
 
     (Matrix products may differ in the last bit with the number of rows, and a last bit can flip a sampled action.)
     """
 
-    def __init__(self, lanes: Lanes, profiles: Sequence[Profile], episodes: int):
-        self.lanes, self.profiles = lanes, profiles
-        self.blocks = [slice(i * episodes, (i + 1) * episodes) for i in range(len(profiles))]
-        where = lanes.acting
-        self.memories = [[put_like(policy.start(episodes), where) for policy in profile] for profile in profiles]
+    def __init__(self, lanes: Lanes, profiles: Sequence[Profile], each: int):
+        self.lanes, self.profiles, self.each = lanes, profiles, each
+        self.blocks = [slice(i * each, (i + 1) * each) for i in range(len(profiles))]
+        self.memories = [self._fresh(profile, lanes.acting) for profile in profiles]
 
     def act(self) -> tuple[Array, ...]:
         return tuple(self._act(seat) for seat in range(len(self.lanes.agents)))
+
+    def restart(self, done: Array) -> None:
+        """Fresh memories on the lanes of done [B]."""
+        for block, profile, memories in zip(self.blocks, self.profiles, self.memories, strict=True):
+            over = done[block]
+            memories[:] = [
+                tree_map(lambda new, old, over=over: put_lanes(over, new, old), fresh, memory)
+                for fresh, memory in zip(self._fresh(profile, done), memories, strict=True)
+            ]
+
+    def _fresh(self, profile: Profile, where: Array) -> list[Memory]:
+        return [put_like(policy.start(self.each), where) for policy in profile]
 
     def _act(self, seat: int) -> Array:
         observation, legal = self.lanes.observe(seat), self.lanes.legal(seat)
@@ -163,23 +199,56 @@ class _Profiles:
         return array_namespace(actions[0]).concat(actions)
 
 
-def _first_episodes(lanes: Lanes, act: Act, max_steps: int) -> Episodes:
-    returns = np.zeros((lanes.num_lanes, len(lanes.agents)))
-    lengths = np.zeros(lanes.num_lanes, np.int64)
-    running = np.ones(lanes.num_lanes, bool)
-    for _ in range(max_steps):
+def _episodes(
+    lanes: Lanes, act: Act, restart: Callable[[Array], None], units: int, episodes: int, max_steps: int
+) -> Episodes:
+    """The first `episodes` of each unit: returns and won [units, episodes, N], lengths [units, episodes].
+
+    Every lane plays as many of them as another, but for one: as many as ended first would be short ones.
+    """
+    each = lanes.num_lanes // units
+    most = -(-episodes // each)
+    wanted = np.tile((episodes - np.arange(each) - 1) // each + 1, units)
+    returns = np.zeros((most + 1, lanes.num_lanes, len(lanes.agents)))  # last, what nobody asked for
+    lengths, won = np.zeros(returns.shape[:2], np.int64), np.zeros_like(returns)
+    number, lane = np.zeros(lanes.num_lanes, np.int64), np.arange(lanes.num_lanes)
+    while True:
         outcome = lanes.step(act())
         rewards = to_numpy(outcome.rewards)
-        returns += np.where(running[:, None], rewards, 0.0)
-        lengths += running
-        running &= ~to_numpy(outcome.done)
+        returns[number, lane] += rewards
+        won[number, lane] += np.maximum(rewards, 0)
+        lengths[number, lane] += 1
+        number = np.minimum(number + to_numpy(outcome.done), most)
+        running = number < wanted
         if not running.any():
-            return Episodes(returns, lengths)
-    raise _endless(running.sum(), max_steps)
+            break
+        endless = running & (lengths[number, lane] >= max_steps)
+        if endless.any():
+            raise _endless(endless.sum(), max_steps)
+        if most > 1:
+            restart(outcome.done)
+    return Episodes(*(_by_unit(part[:-1], units)[:, :episodes] for part in (returns, lengths, won)))
+
+
+def _by_unit(part: np.ndarray, units: int) -> np.ndarray:
+    """[units, most * lanes, ...] of [most, units * lanes, ...]."""
+    most, lanes, *rest = part.shape
+    split = part.reshape(most, units, lanes // units, *rest).swapaxes(0, 1)
+    return split.reshape(units, most * lanes // units, *rest)
 
 
 def _endless(episodes: int, max_steps: int) -> ValueError:
     return ValueError(f"{episodes} episodes did not end within {max_steps} steps: set a step cap on the game")
+
+
+def _lanes_each(game: Game | Playable | MakeLanes, episodes: int) -> int:
+    """Lanes that play a unit's episodes: one an episode, but few where each lane holds an environment."""
+    return min(episodes, FEW_LANES) if _is_stepped(game) else episodes
+
+
+def _is_stepped(game: Game | Playable | MakeLanes) -> bool:
+    """Whether each lane holds an environment."""
+    return isinstance(game, Playable) and not isinstance(game, Game)
 
 
 def _lanes_maker(game: Game | Playable | MakeLanes) -> MakeLanes:

@@ -109,13 +109,16 @@ class Processes:
         end = monotonic() + (math.inf if timeout is None else timeout)
         while silent and monotonic() < end:
             ready = [key.data for key, _ in self._selector.select(min(LOOK, max(0, end - monotonic())))]
-            # A process that a dead worker has left behind may keep its end of the pipe: nothing is heard of the death.
-            for index in ready or [index for index in silent if not self._workers[index].process.is_alive()]:
+            for index in ready:
                 reply = self._receive(index)
                 silent.discard(index)
                 if reply != DONE:
                     failures[index] = pickle.loads(reply)
                     end = min(end, monotonic() + PATIENCE)
+            # A process that a dead worker has left behind may keep its end of the pipe: nothing is heard of the death.
+            for index in silent if not ready else ():
+                if not self._workers[index].process.is_alive():
+                    raise self._death(index)
         if failures:
             raise failures[min(failures)]
         if silent:
@@ -127,13 +130,17 @@ class Processes:
 
     def _receive(self, index: int) -> bytes:
         worker = self._workers[index]
-        with suppress(EOFError, OSError):
-            if worker.connection.poll():
-                reply = worker.connection.recv_bytes()
-                worker.ready = True
-                return reply
+        try:
+            reply = worker.connection.recv_bytes()
+        except (EOFError, OSError):
+            raise self._death(index) from None
+        worker.ready = True
+        return reply
+
+    def _death(self, index: int) -> WorkerDied:
+        worker, lanes = self._workers[index], _named(self._blocks[index])
         worker.end(PATIENCE)
-        raise WorkerDied(f"the worker of {_named(self._blocks[index])} {worker.ending}; these lanes are closed")
+        return WorkerDied(f"the worker of {lanes} {worker.ending}; these lanes are closed")
 
 
 def hosting(workers: int, timeout: float | None = None) -> Callable[[Source, int], Host]:

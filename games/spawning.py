@@ -1,5 +1,6 @@
 """Worker processes of this one: how they start, what they tell of errors, and how they end, at the latest with it."""
 
+import fcntl
 import multiprocessing
 import os
 import pickle
@@ -59,13 +60,16 @@ class Spawned:
 
 
 def _live(serve: Callable[..., None], connection: Connection, *arguments: Any) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+    # Native code that hangs keeps threads waiting, but not SIGIO, which ends a process where nobody handles it.
+    fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, fcntl.fcntl(parent.sentinel, fcntl.F_GETFL) | os.O_ASYNC)
     serve(connection, *arguments)
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
+def _end_after(parent: Any) -> None:
     parent.join()
     os._exit(1)
 

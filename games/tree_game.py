@@ -188,15 +188,34 @@ class TreeGame:
         return state.node < 0  # nothing outside the rules ends these games
 
     def describe(self, params: Params, state: State, lane: int = 0) -> str:
-        node, path = int(state.node[lane]), []
+        node = int(state.node[lane])
         pays = ", ".join(
             f"{agent} {float(pay):+g}" for agent, pay in zip(self.agents, params.rewards[0, node], strict=True)
         )
+        return f"{self.text(self._path(node))}\nrewards: {pays}"
+
+    def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
+        """The state's text on a page, beside who is to move and what the last step paid."""
+        from games.lettering import Player, page  # Pillow
+
+        node = int(state.node[lane])
+        ended = bool(params.ended[0, node])
+        players = []
+        for seat, agent in enumerate(self.agents):
+            acts = int(params.turn[0, seat, node]) > 0
+            players.append(Player(agent, "to move" if acts else "", float(params.rewards[0, node, seat]), acts))
+        path = self._path(node)
+        heading = "The end" if ended else f"Move {len(path)}"
+        return page(self.name, heading, self.text(path), players)
+
+    def _path(self, node: int) -> tuple[int, ...]:
+        """The number of the child that was taken at every node on the way to one."""
+        path = []
         while node:
             above = int(self.tree.parents[node])
             path.append(node - int(self.tree.nodes.first[above]))
             node = above
-        return f"{self.text(tuple(reversed(path)))}\nrewards: {pays}"
+        return tuple(reversed(path))
 
 
 def _turns(tree: Tree) -> np.ndarray:

@@ -19,12 +19,13 @@ from games.exact import TabularPolicy
 from games.exact.strategies import MASS_TOLERANCE
 from games.game import Policy
 from games.policies import Uniform
+from games.pong.scripted import Follow
 from marl.policies import NeuralPolicy
 
 FORMAT = 1
 SCRIPTED: dict[str, type] = {
     scripted.__name__: scripted
-    for scripted in (Uniform, AlwaysRest, Firefighter, FullGenome, Genome, Specialist, Spread)
+    for scripted in (Uniform, AlwaysRest, Firefighter, Follow, FullGenome, Genome, Specialist, Spread)
 }
 """Policies that are dataclasses of plain values, by class name: what `load_policy` may build."""
 
@@ -34,6 +35,7 @@ def save_policy(policy: Policy, stem: str | PathLike) -> None:
 
     Raises ValueError for a policy that is neither of these nor of a class in SCRIPTED.
     """
+    check_savable(policy)
     name = type(policy).__name__
     if isinstance(policy, NeuralPolicy):
         tensors = {}
@@ -46,13 +48,18 @@ def save_policy(policy: Policy, stem: str | PathLike) -> None:
         save_file({part: from_numpy(getattr(policy, part)) for part in ("rows", "table")}, _path(stem, ".safetensors"))
         (states, features), actions = policy.rows.shape, policy.table.shape[1]
         about = {"states": states, "features": features, "actions": actions}
-    elif SCRIPTED.get(name) is type(policy) and is_dataclass(policy):
-        about = {"fields": {entry.name: getattr(policy, entry.name) for entry in fields(policy) if entry.init}}
     else:
+        assert is_dataclass(policy)
+        about = {"fields": {entry.name: getattr(policy, entry.name) for entry in fields(policy) if entry.init}}
+    _path(stem, ".json").write_text(json.dumps({"format": FORMAT, "policy": name} | about) + "\n")
+
+
+def check_savable(policy: Policy) -> None:
+    """Raises ValueError for a policy that `save_policy` cannot write."""
+    if not isinstance(policy, NeuralPolicy | TabularPolicy) and SCRIPTED.get(type(policy).__name__) is not type(policy):
         raise ValueError(
             f"can save neural and tabular policies and {sorted(SCRIPTED)}, got {policy!r}: add its class to SCRIPTED"
         )
-    _path(stem, ".json").write_text(json.dumps({"format": FORMAT, "policy": name} | about) + "\n")
 
 
 def load_policy(stem: str | PathLike) -> Policy:

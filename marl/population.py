@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from games.game import Game, Policy
-from games.play import MAX_LANES, Profile, play, play_mixture
+from games.game import Game, Playable, Policy
+from games.play import Profile, play, play_mixture, profiles_at_once
 from games.versus import Populations
 from marl.workers import Here, Unit, Workers
 
@@ -37,7 +37,7 @@ class Estimate(NamedTuple):
 
 
 def evaluate(
-    game: Game,
+    game: Game | Playable,
     populations: Populations,
     episodes: int,
     seed: int,
@@ -81,10 +81,15 @@ def held_sizes(known: Table | None, sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def rollout(
-    game: Game, profiles: Sequence[Profile], episodes: int, seed: int, units: Sequence[str], workers: Workers = HERE
+    game: Game | Playable,
+    profiles: Sequence[Profile],
+    episodes: int,
+    seed: int,
+    units: Sequence[str],
+    workers: Workers = HERE,
 ) -> Iterator[tuple[int, np.ndarray]]:
     """(index, returns [episodes, N]) of every profile, as they are played; each plays the unit of its name."""
-    block = max(1, MAX_LANES // episodes)  # profiles that `play` would play side by side
+    block = profiles_at_once(game, episodes)
     blocks = {units[first]: slice(first, first + block) for first in range(0, len(profiles), block)}
     work = [Unit(name, partial(play, game, profiles[b], episodes, seed, units[b])) for name, b in blocks.items()]
     for name, played in workers.run(work):
@@ -96,6 +101,7 @@ class Value(NamedTuple):
 
     returns: np.ndarray  # [E, N] each agent's return of an episode
     lengths: np.ndarray  # [E]
+    won: np.ndarray  # [E, N] what of it were gains: sums of positive rewards
 
     @property
     def mean(self) -> np.ndarray:
@@ -120,15 +126,37 @@ class Value(NamedTuple):
         return Estimate(float(team.mean()), float(_standard_error(team)), "estimate")
 
 
+def points_won(value: Value, seats: Sequence[int]) -> Estimate:
+    """The share that these seats won of all they won or lost: of points, where each is a reward of 1 or -1."""
+    won = value.won[:, seats].sum(axis=1)
+    stakes = 2 * won - value.returns[:, seats].sum(axis=1)
+    share = won.sum() / stakes.sum()
+    return _share(share, _standard_error(won - share * stakes) / stakes.mean(), len(won))  # of a ratio of means
+
+
+def episodes_won(value: Value, seats: Sequence[int]) -> Estimate:
+    """The share of episodes in which these seats together earn more than 0."""
+    won = value.returns[:, seats].sum(axis=1) > 0
+    return _share(won.mean(), _standard_error(won), len(won))
+
+
+def _share(share: Any, error: Any, episodes: int) -> Estimate:
+    """Of 0 or 1 the standard error is that with one more episode won and one more lost: it is not known exactly."""
+    if share in (0, 1):
+        careful = (share * episodes + 1) / (episodes + 2)
+        error = np.sqrt(careful * (1 - careful) / (episodes + 2))
+    return Estimate(float(share), float(error), "estimate")
+
+
 def mixture_value(
-    game: Game, populations: Populations, sigma: np.ndarray, episodes: int, seed: int, unit: str
+    game: Game | Playable, populations: Populations, sigma: np.ndarray, episodes: int, seed: int, unit: str
 ) -> Value:
     """Play `episodes` episodes, each of one joint profile drawn from sigma [k_1, ..., k_N]."""
     return Value(*play_mixture(game, populations, sigma, episodes, seed, unit))
 
 
 def deviation_value(
-    game: Game,
+    game: Game | Playable,
     populations: Populations,
     sigma: np.ndarray,
     deviation: tuple[int, Policy],
@@ -151,6 +179,22 @@ def _deviating(
     return alone, sigma.sum(axis=seat, keepdims=True)
 
 
+def duel_value(
+    game: Game | Playable,
+    populations: Populations,
+    sigma: np.ndarray,
+    seats: Sequence[int],
+    others: Sequence[Policy],
+    episodes: int,
+    seed: int,
+    unit: str,
+) -> Value:
+    """As `mixture_value`, with `seats` alone playing sigma: every other seat i plays others[i]."""
+    rivals = tuple(seat for seat in range(sigma.ndim) if seat not in seats)
+    mixed = [[others[i]] if i in rivals else population for i, population in enumerate(populations)]
+    return mixture_value(game, mixed, sigma.sum(axis=rivals, keepdims=True), episodes, seed, unit)
+
+
 class FullGap(NamedTuple):
     """How much the players could gain by deviating from a meta-strategy to the best policies anyone found."""
 
@@ -160,7 +204,7 @@ class FullGap(NamedTuple):
 
 
 def full_gap(
-    game: Game,
+    game: Game | Playable,
     populations: Populations,
     sigma: np.ndarray,
     responses: Sequence[Sequence[Policy]],

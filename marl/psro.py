@@ -8,7 +8,7 @@ import numpy as np
 from torch import as_tensor
 
 from games.game import Game, Playable, Policy
-from games.lanes import lanes_of
+from games.lanes import closing, lanes_of
 from games.noise import unit_seed
 from games.versus import Populations, Versus
 from marl.exact import ExactTable
@@ -104,11 +104,11 @@ def best_response(
     if reward not in ("own", "team"):
         raise ValueError(f"reward is 'own' or 'team', got {reward!r}")
     put = np.asarray if device == "cpu" else partial(as_tensor, device=device)
-    lanes = lanes_of(game, oracle.num_lanes, put)
     opponents = [[placed(policy, device) for policy in population] for population in populations]
-    versus = Versus(TeamReward(lanes) if reward == "team" else lanes, opponents, sigma, (seat,))
     warm = None if start is None else {0: start}
-    return placed(oracle.train(versus, (0,), unit_seed(seed, unit), device, warm, progress)[0], "cpu")
+    with closing(lanes_of(game, oracle.num_lanes, put)) as lanes:
+        versus = Versus(TeamReward(lanes) if reward == "team" else lanes, opponents, sigma, (seat,))
+        return placed(oracle.train(versus, (0,), unit_seed(seed, unit), device, warm, progress)[0], "cpu")
 
 
 def placed(policy: Policy, device: str) -> Policy:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from games.game import Game, Policy
+from games.game import Game, Playable, Policy
 from games.normal_form import NormalForm
 from games.policies import Uniform
 from games.versus import Populations
@@ -65,7 +65,7 @@ class SharedTable(NamedTuple):
 
 
 def evaluate_shared(
-    game: Game,
+    game: Game | Playable,
     populations: Populations,
     groups: Sequence[Sequence[int]],
     episodes: int,
@@ -105,7 +105,7 @@ def evaluate_shared(
 
 
 def check_exchangeable(
-    game: Game, groups: Sequence[Sequence[int]], probes: Populations, episodes: int, seed: int
+    game: Game | Playable, groups: Sequence[Sequence[int]], probes: Populations, episodes: int, seed: int
 ) -> None:
     """Raises ValueError, with the evidence, where seats of a group are not exchangeable.
 
@@ -188,7 +188,7 @@ def _enlarged(known: SharedTable | None, groups: Groups, sizes: tuple[int, ...])
 
 
 def _play(
-    game: Game,
+    game: Game | Playable,
     populations: Populations,
     groups: Groups,
     new: np.ndarray,

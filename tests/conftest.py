@@ -1,11 +1,13 @@
 """Fixtures for all tests."""
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
+from coverage import Coverage
 from hypothesis import settings
 
 from games.lanes import tree_map
@@ -13,10 +15,34 @@ from games.lanes import tree_map
 
 @pytest.fixture(scope="session", autouse=True)
 def fresh_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Games are compiled anew, and nothing is left in the user's folders."""
+    """Games are compiled anew, once for all processes that test, and nothing is left in the user's folders."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COUNTERPLAY_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("COUNTERPLAY_CACHE", str(folder / "cache"))
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Tests marked `covered_elsewhere` run with coverage switched off, and so do the processes they start.
+
+    (pytest-cov's own `no_cover` leaves another measurement running where pytest-xdist's workers are processes that are
+    measured themselves.)
+    """
+    paused = []
+    with pytest.MonkeyPatch.context() as patch:
+        if item.get_closest_marker("covered_elsewhere"):
+            patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+            while measuring := Coverage.current():
+                measuring.stop()
+                paused.append(measuring)
+        try:
+            return (yield)
+        finally:
+            for measuring in reversed(paused):
+                measuring.start()
 
 
 settings.register_profile("counterplay", deadline=None, derandomize=True, max_examples=25)

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from counterplay.bench import __main__ as command
-from counterplay.bench import exact, games, metasolvers, openspiel, ppo, runs, stepped, workers
+from counterplay.bench import exact, games, metasolvers, openspiel, ppo, processes, runs, stepped, workers
+from marl.workers import Here
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +22,8 @@ def short(monkeypatch):
     monkeypatch.setattr(stepped, "MOVES", 8)
     monkeypatch.setattr(ppo, "ROUNDS", 1)
     monkeypatch.setattr(workers, "ROUNDS", 1)
+    monkeypatch.setattr(processes, "ROUNDS", 1)
+    monkeypatch.setattr(processes, "STEPS", 5)
     monkeypatch.setattr(exact, "GAME", "kuhn_poker")
     monkeypatch.setattr(exact, "REPEATS", 1)
     monkeypatch.setattr(exact, "PEER_NASH_CONV", 0.5)  # uniform play has 0.92
@@ -33,7 +36,7 @@ def test_the_command_prints_and_writes_the_table(capsys, tmp_path):
     assert command.main(["--only", "games", "ppo", "--json", str(file)]) == 0
     table = json.loads(file.read_text())
     assert "load_before" in table["machine"]
-    assert len(table["rows"]) == 7
+    assert len(table["rows"]) == 10
     assert all(row["ours"] > 0 for row in table["rows"])
     out = capsys.readouterr().out
     for words in ("lane-steps/s", "PettingZoo", "bare networks", ">= 1.5M/s"):
@@ -99,6 +102,7 @@ def test_the_memory_of_the_double_oracle_is_told(capsys):
     assert whole >= before > 2**20
 
 
+@pytest.mark.covered_elsewhere
 def test_compiled_games_are_timed_beside_pgx_and_openspiel():
     pgx, environment = openspiel.rows()
     assert (pgx.peer, environment.peer) == ("PGX, as many", "rl_environment, one lane")
@@ -114,10 +118,16 @@ def test_stepped_games_are_timed_beside_shimmy():
 
 
 def test_the_peers_must_be_there(monkeypatch):
-    for lacking, package in (("pyspiel", "open_spiel"), ("pgx", "counterplay.bench"), ("shimmy", "counterplay.bench")):
+    lacks = {
+        "pyspiel": "open_spiel",
+        "pgx": "counterplay.bench",
+        "pygame": "counterplay.bench",
+        "shimmy": "counterplay",
+    }
+    for lacking, package in lacks.items():
         monkeypatch.setattr(command, "find_spec", lambda name, lacking=lacking: None if name == lacking else True)
         with pytest.raises(ValueError, match=f"pip install .?{package}"):
-            command.main(["--only", "openspiel", "stepped"])
+            command.main(["--only", "games", "openspiel", "stepped"])
 
 
 def test_unknown_parts_are_refused():
@@ -125,10 +135,22 @@ def test_unknown_parts_are_refused():
         command.main(["--only", "game"])
 
 
+def test_best_responses_are_timed():
+    assert workers.seconds(Here(), 2, workers.STEPS) > 0
+
+
+@pytest.mark.slow
 def test_workers_are_timed_beside_fewer():
     double, alone = workers.rows()
     assert (double.peer, alone.peer) == ("1 worker", "no worker process")
     assert double.ratio == pytest.approx(double.peer_value / double.ours)
+
+
+def test_process_lanes_are_timed_beside_fewer_workers():
+    waiting, computing, quick = processes.rows()
+    assert (waiting.peer, computing.peer, quick.peer) == ("1 worker", "1 worker", "no worker process")
+    assert waiting.ratio == pytest.approx(waiting.ours / waiting.peer_value)
+    assert computing.ours <= 2 * 1 / processes.TAKEN
 
 
 def test_the_memory_of_many_policies_is_told(monkeypatch, capsys):

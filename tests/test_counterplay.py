@@ -78,6 +78,7 @@ def test_help_imports_next_to_nothing() -> None:
     assert time.perf_counter() - start < 3  # 0.1 s on cores of one's own
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize("name", list(COMMANDS))
 def test_help_of_a_command_leaves_alone_what_takes_its_time(name: str) -> None:
     assert not {"torch", "matplotlib"} & imported_for(name, "--help")
@@ -285,6 +286,7 @@ def test_a_reader_who_leaves_ends_it_quietly(folder: Path) -> None:
     assert process.wait() == 128 + signal.SIGPIPE
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize(
     "arguments",
     ["--help", "games", "runs tests/data", "show tests/data/run", "runs --help", "psro --help", "play --help"],

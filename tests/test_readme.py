@@ -34,6 +34,7 @@ def test_python_examples_run(code):
     exec(compile(code, "README.md", "exec"), {})
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize("command", commands("python"))
 def test_python_commands_explain_themselves(command):
     """Their budgets are a user's, so only their help is asked for here; tests/experiments runs them small."""

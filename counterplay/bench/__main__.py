@@ -22,15 +22,21 @@ from counterplay.doctor import installed
 from experiments.stop import guarded
 from games.spelling import unknown
 
-PARTS = ("games", "openspiel", "stepped", "metasolvers", "exact", "ppo", "workers", "runs")
+PARTS = ("games", "openspiel", "stepped", "metasolvers", "exact", "ppo", "workers", "processes", "runs")
+PEERS = {
+    "games": ("pygame", "PettingZoo's pygame environments"),
+    "openspiel": ("pgx", "PGX"),
+    "stepped": ("shimmy", "Shimmy"),
+}
+"""What parts are measured beside: the module it takes, and its name."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Print speeds beside those of named peers, measured in this run; CPU time but for workers and runs."""
+    """Print speeds beside those of named peers, measured in this run; CPU time but for workers, processes and runs."""
 
     only: tuple[str, ...] = PARTS
-    """Parts to run: games, openspiel, stepped, metasolvers, exact, ppo, workers, runs."""
+    """Parts to run: games, openspiel, stepped, metasolvers, exact, ppo, workers, processes, runs."""
     json: Path | None = None
     """Also write the table, with the machine and its load, to this file."""
 
@@ -45,10 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise ValueError(f"--only needs a part, and --json a file in a folder that exists; got {config}")
     if find_spec("pyspiel") is None:
         raise ValueError("the benchmark measures beside OpenSpiel, which is not here: pip install open_spiel")
-    if "openspiel" in config.only and find_spec("pgx") is None:
-        raise ValueError("openspiel is measured beside PGX, which is not here: pip install 'counterplay[bench]'")
-    if "stepped" in config.only and find_spec("shimmy") is None:
-        raise ValueError("stepped is measured beside Shimmy, which is not here: pip install 'counterplay[bench]'")
+    for part, (module, peer) in PEERS.items():
+        if part in config.only and find_spec(module) is None:
+            raise ValueError(f"{part} is measured beside {peer}, which is not here: pip install 'counterplay[bench]'")
     load = os.getloadavg()
     rows = []
     for part in config.only:

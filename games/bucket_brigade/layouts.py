@@ -20,6 +20,15 @@ class Layout(NamedTuple):
     """[1 or B, ...] `Params.shown` of a cell."""
     observe: Callable[[Params, Any, int], Array]
     """[B, D] float32 of params, a state and the seat that is asked."""
+    bits: Callable[[int, int], "Bits"]
+    """Of N agents and H houses."""
+
+
+class Bits(NamedTuple):
+    """In which columns the first agent's bits are, and how far apart the agents' are; one pair a copy."""
+
+    signals: tuple[tuple[int, int], ...]  # last broadcasts
+    announced: tuple[tuple[int, int], ...]  # last bits of the first phase, where nights have two
 
 
 TRAINER_ORDER = (
@@ -97,7 +106,22 @@ def _thrust_space(N: int, H: int, two_phase: bool) -> Box:
 
 
 LAYOUTS = {
-    "features": Layout(observation.space, observation.scales, observation.features),
-    "trainer": Layout(_trainer_space, lambda cell, two_phase: scenario_vector(cell, TRAINER_ORDER), trainer),
-    "thrust": Layout(_thrust_space, lambda cell, two_phase: scenario_vector(cell, THRUST_ORDER), thrust),
+    "features": Layout(
+        observation.space,
+        observation.scales,
+        observation.features,
+        lambda N, H: Bits(signals=((5 * H + N, 1),), announced=((5 * H + 4 * N + 1, 1),)),
+    ),
+    "trainer": Layout(
+        _trainer_space,
+        lambda cell, two_phase: scenario_vector(cell, TRAINER_ORDER),
+        trainer,
+        lambda N, H: Bits(signals=((H, 1),), announced=((H + 4 * N + len(TRAINER_ORDER), 1),)),
+    ),
+    "thrust": Layout(
+        _thrust_space,
+        lambda cell, two_phase: scenario_vector(cell, THRUST_ORDER),
+        thrust,
+        lambda N, H: Bits(signals=((1 + H, 1), (1 + H + 2 * N + 2, 3)), announced=((1 + H + 5 * N, 1),)),
+    ),
 }

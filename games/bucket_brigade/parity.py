@@ -65,12 +65,12 @@ def compare(sample: Sequence[dict[str, Any]], episodes: int, seed: int) -> list[
 
 
 def measure(quantity: dict[str, Any], episodes: int, seed: int) -> Episodes:
-    """Episodes of the row's game and policies: returns [episodes, N], lengths [episodes]."""
+    """Episodes of the row's game and policies: returns and won [episodes, N], lengths [episodes]."""
     game = BucketBrigade(quantity["scenario"], quantity["rules"], quantity["max_nights"], **quantity.get("cell", {}))
     policies = quantity["policies"] * (game.N if len(quantity["policies"]) == 1 else 1)
     profile = [policy_of(game, spec) for spec in policies]
-    returns, lengths = play(game, [profile], episodes, seed, [f"parity/{quantity['quantity']}"])
-    return Episodes(returns[0], lengths[0])
+    played = play(game, [profile], episodes, seed, [f"parity/{quantity['quantity']}"])
+    return Episodes(*(part[0] for part in played))
 
 
 def policy_of(game: BucketBrigade, spec: str | dict[str, Any]) -> Policy:

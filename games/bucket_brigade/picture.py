@@ -14,8 +14,9 @@ import numpy as np
 from PIL import Image
 
 from games.bucket_brigade import icons
-from games.bucket_brigade.icons import DIM, INK, ORANGE, SKY_BLUE, WHITE, Canvas, mixed, seat_colour
 from games.bucket_brigade.rules import BURNING, RUINED, SAFE, WORK, BucketBrigade, State
+from games.canvas import DIM, INK, ORANGE, PALE, WHITE, Canvas, mixed, seat_colour
+from games.lettering import badge, reward_colour
 
 WIDTH, HEIGHT = 960, 640
 CENTRE, RING, GREEN_RADIUS = (320.0, 328.0), 232.0, 192.0
@@ -195,7 +196,7 @@ def _panel(canvas: Canvas, game: BucketBrigade, seen: Lane) -> None:
         canvas.text(right, 64, "the next bits are announced", 13, DIM, "rm")
     for column, (code, word) in enumerate(((SAFE, "safe"), (BURNING, "burning"), (RUINED, "ruined"))):
         x = left + 16 + column * 96
-        icons.HOUSES[code](canvas, x, 140, 34, icons.PALE)
+        icons.HOUSES[code](canvas, x, 140, 34, PALE)
         canvas.text(x + 26, 132, str(seen.houses.count(code)), 18, anchor="lm", bold=True)
         canvas.text(x + 26, 150, word, 13, DIM, "lm")
     _table(canvas, game, seen, 182, 520)
@@ -218,7 +219,7 @@ def _table(canvas: Canvas, game: BucketBrigade, seen: Lane, top: float, bottom: 
             works, signal = (seen.modes[seat] == WORK, seen.signals[seat]) if seen.night else (None, None)
             icons.person(canvas, x + 0.45 * height, y, 0.8 * height, seat, works, signal)
         else:
-            icons.badge(canvas, x + 0.5 * height, y, 0.9 * height, seat)
+            badge(canvas, x + 0.5 * height, y, 0.9 * height, seat)
         _deed(canvas, game, seen, seat, (x + (1.25 if columns < 4 else 1.1) * height, y), height, columns)
         if seen.night:
             _reward(canvas, x + width - (0 if columns == 1 else 8), y, seen.rewards[seat], min(18.0, 0.52 * height))
@@ -242,8 +243,7 @@ def _deed(canvas: Canvas, game: BucketBrigade, seen: Lane, seat: int, spot: Spot
 
 
 def _reward(canvas: Canvas, x: float, y: float, reward: float, size: float) -> None:
-    colour = SKY_BLUE if reward > 0 else ORANGE if reward < 0 else DIM
-    canvas.text(x, y, f"{reward:+.1f}", size, colour, "rm", bold=True)
+    canvas.text(x, y, f"{reward:+.1f}", size, reward_colour(reward), "rm", bold=True)
 
 
 def _legend(canvas: Canvas, y: float) -> None:

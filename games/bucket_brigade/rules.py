@@ -15,6 +15,7 @@ from games.bucket_brigade.layouts import LAYOUTS, Layout
 from games.bucket_brigade.params import Params, tabulate
 from games.bucket_brigade.rewards import look_up, pay, shaped
 from games.bucket_brigade.scenarios import CELL, scenario_values, whole, with_overrides
+from games.channel import Channel, Placement, broadcast
 from games.game import Array
 from games.lanes import tree_map
 from games.spelling import unknown
@@ -22,6 +23,8 @@ from games.spelling import unknown
 __all__ = ["BURNING", "DIALECTS", "REST", "RUINED", "SAFE", "WORK", "BucketBrigade", "Params", "State"]
 
 REST, WORK = 0, 1
+SIGNAL = 2
+"""The factor of an action that is broadcast."""
 
 DIALECTS = {
     # The Python environment.
@@ -52,11 +55,23 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class BucketBrigade:
-    """H houses in a ring, N agents; an action is [house, rest or work, signal], free and non-binding.
+    """Neighbours fight fires on a ring of H houses, alone or together; what they signal is free and binds nobody.
 
-    House h belongs to agent h mod N. Every night each burning house is saved with probability 1 - (1 - kappa)^workers,
-    or is ruined for good; then each safe house, the saved ones too, catches fire with probability rho. Any parameter
-    of the scenario may be replaced: None keeps it. Rewards are per agent and night. A sweep of cells is one batch:
+    Players: N, by default 4, at once; house h belongs to agent h mod N.
+    Observations: 5 H + 4 N + 1 features of what everyone sees: houses, last signals, work and places, the night
+        (`games.bucket_brigade.observation`).
+    Actions: MultiDiscrete([H, 2, 2]): a house, rest or work there, a signal heard from the next night on.
+    Rewards: each agent's own, every night: a wage, the team's pay for houses safe and ruined, an owner's and a
+        neighbour's for those saved and ruined that night. Mixed motives; the scenario says how much of each.
+    Horizon: once `min_nights` have passed, when no house burns; truncated after `max_nights`.
+    Chance: a house burns at the start with probability rho. Every night each burning house is saved with probability
+        1 - (1 - kappa)^workers, or is ruined for good; then each safe one, the saved too, catches fire with
+        probability rho.
+    Exact values: `games.bucket_brigade.optimum` of teams, `small_rings` of scripted ones.
+    References: rjwalters/bucket-brigade at 5335008e, whose scenarios and published numbers these are.
+
+    Any parameter of the scenario may be replaced: None keeps it. Raises ValueError for unknown names and values out of
+    range. A sweep of cells is one batch:
 
     >>> import numpy as np
     >>> from games.lanes import GameLanes
@@ -67,8 +82,6 @@ class BucketBrigade:
     >>> everyone_works_at_house_0 = (np.array([[0, 1, 0]] * 3),) * 4
     >>> lanes.step(everyone_works_at_house_0).rewards[:, 0].tolist()
     [99.5, 9.5, 1.5]
-
-    Raises ValueError for unknown names and values out of range.
     """
 
     scenario: str = "rest_trap"
@@ -254,6 +267,20 @@ class BucketBrigade:
     def truncated(self, params: Params, state: State) -> Array:
         capped = state.night >= self.max_nights
         return capped & ~self.terminated(params, state) if capped.any() else capped  # hardly ever: ask first
+
+    @property
+    def channels(self) -> tuple[Placement, ...]:
+        """As `games.game.Talking`: everyone's bit, heard by all, 0 as nothing; in first phases it is announced."""
+        everyone, bits = range(self.N), self._layout.bits(self.N, self.H)
+        channel = Channel(broadcast(everyone, everyone), vocabulary=2, silence=True)
+        factors = dict.fromkeys(everyone, (SIGNAL,))
+
+        def placed(name: str, copies: tuple[tuple[int, int], ...]) -> Placement:
+            spans = {seat: tuple((at + gap * seat, at + gap * seat + 1) for at, gap in copies) for seat in everyone}
+            return Placement(name, channel, factors, dict.fromkeys(everyone, spans))
+
+        signals = placed("signals", bits.signals)
+        return (signals, placed("announced", bits.announced)) if self.two_phase else (signals,)
 
     def describe(self, params: Params, state: State, lane: int = 0) -> str:
         ring = " ".join("_*X"[int(code)] for code in state.houses[lane])

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from games.conformance.rules import Broken
-from games.game import Array, Game, State, factors
+from games.game import Array, Game, Pictured, State, factors
 from games.lanes import put_lanes, to_numpy, tree_leaves, tree_map
 from games.noise import Noise, Purpose
 from games.policies import Uniform
@@ -30,6 +30,8 @@ class BatchStep(NamedTuple):
     truncated: np.ndarray
     fresh: np.ndarray
     """[B] lanes at the start of an episode."""
+    whole: State
+    """The state as the game has it."""
 
 
 @dataclass
@@ -120,6 +122,7 @@ def _look(game: Game, params: Any, state: State, fresh: np.ndarray) -> BatchStep
         to_array(game.terminated(params, state)),
         to_array(game.truncated(params, state)),
         fresh,
+        state,
     )
 
 
@@ -273,7 +276,25 @@ def describes(batch: Batch) -> None:
             raise Broken(f"describe must give text, got {text!r} for lane {lane}")
 
 
-KERNEL_RULES: dict[str, Callable[[Batch], None]] = {
+def pictures(batch: Batch) -> str | None:
+    """frame gives pictures [height, width, 3] uint8, of one size for all states, equal for equal states."""
+    game, params = batch.game, batch.game.params()
+    if not isinstance(game, Pictured):
+        return "of games with pictures only"
+    shape = None
+    for step, now in list(enumerate(batch.main))[:: batch.steps // 2]:
+        picture, again = (game.frame(params, tree_map(np.array, now.whole), 1) for _ in range(2))
+        if not isinstance(picture, np.ndarray) or picture.dtype != np.uint8 or picture.shape[2:] != (3,):
+            raise Broken(f"frame must give uint8 [height, width, 3], got {picture!r:.200}", None, None, step)
+        if shape not in (None, picture.shape):
+            raise Broken(f"pictures must be of one size, got {shape} and {picture.shape}", None, None, step)
+        if (picture != again).any():
+            raise Broken("equal states must give equal pictures", None, None, step)
+        shape = picture.shape
+    return None
+
+
+KERNEL_RULES: dict[str, Callable[[Batch], str | None]] = {
     rule.__name__: rule
     for rule in (
         values,
@@ -288,5 +309,6 @@ KERNEL_RULES: dict[str, Callable[[Batch], None]] = {
         read_only,
         arrays,
         describes,
+        pictures,
     )
 }

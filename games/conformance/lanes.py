@@ -279,7 +279,9 @@ def workers(case: LanesCase) -> str | None:
     return None
 
 
-LANES_RULES: dict[str, Callable[[Batch], None]] = {rule.__name__: rule for rule in (lane_shapes, auto_reset, resumes)}
+LANES_RULES: dict[str, Callable[[Batch], str | None]] = {
+    rule.__name__: rule for rule in (lane_shapes, auto_reset, resumes)
+}
 
 PLAYABLE_RULES: dict[str, Callable[[LanesCase], str | None]] = {
     "values": playable_values,

@@ -43,7 +43,8 @@ def wrong_actions(space: Any) -> list:
     if isinstance(space, Box):
         shape = np.zeros((*space.shape, 2), space.dtype)
         above = [np.asarray(space.high + 1, space.dtype)] if space.is_bounded("above") else []
-        return [*(action for action in above if not space.contains(action)), shape, None]
+        nan = [np.full(space.shape, np.nan, space.dtype)] if np.issubdtype(space.dtype, np.floating) else []
+        return [*(action for action in above if not space.contains(action)), *nan, shape, None]
     return [None]
 
 

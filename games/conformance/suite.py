@@ -5,7 +5,7 @@ from math import inf, prod
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import MultiDiscrete
+from gymnasium.spaces import Box, MultiDiscrete
 
 from games.conformance.kernels import KERNEL_RULES, Batch, Put
 from games.conformance.lanes import LANES_RULES, OWN_RULES, PLAYABLE_RULES, LanesCase
@@ -180,8 +180,13 @@ def _choices(driver: Driver, now: Moment, agent: str) -> float:
 
 
 def _round(aec: Driver, now: Moment, acting: list, actions: dict) -> Moment:
-    """What the AEC face shows once everyone who acts has."""
+    """What the AEC face shows once everyone who acts has.
+
+    No mask tells whose turn it is not where actions are continuous: such agents need not be asked.
+    """
     for agent in acting:
+        if now.asked != [agent] and isinstance(aec.spaces[agent][1], Box):
+            continue
         if now.asked != [agent]:
             raise Broken(f"the AEC face must ask {agent}, which has a legal action; it asks {now.asked}", agent)
         now = aec.step({agent: actions[agent]})
@@ -201,12 +206,17 @@ def _same_faces(driver: Driver, parallel: Moment, aec: Moment) -> None:
 
 
 def _without_masks(now: Moment, agents: set) -> Moment:
-    """The moment without the action masks in the infos of these agents."""
-    infos = {
-        agent: {name: part for name, part in info.items() if agent not in agents or name != "action_mask"}
-        for agent, info in now.infos.items()
-    }
-    return now._replace(infos=infos)
+    """The moment without the action masks of these agents, in infos and in observations."""
+
+    def masked(shown: dict) -> dict:
+        return {
+            agent: {name: part for name, part in value.items() if name != "action_mask"}
+            if agent in agents and isinstance(value, dict)
+            else value
+            for agent, value in shown.items()
+        }
+
+    return now._replace(infos=masked(now.infos), observations=masked(now.observations))
 
 
 def _of_agents(shown: Frozen) -> Frozen:

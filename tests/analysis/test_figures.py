@@ -25,6 +25,7 @@ def laid_out(figure: Figure) -> Figure:
     return figure
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize(
     ("players", "iterations", "offset"), [(2, 0, 0), (2, 5, 1300), (2, 9, 0), (3, 6, -200), (4, 4, 1300), (4, 9, 1300)]
 )
@@ -86,6 +87,7 @@ def test_a_run_that_only_started_has_no_learning_curves(tmp_path: Path) -> None:
     assert FIGURES["learning_curves"][0](run) is None
 
 
+@pytest.mark.covered_elsewhere
 def test_they_are_drawn_at_print_size_without_the_code_that_trained(copy: Path) -> None:
     code = (
         f"import sys; from pathlib import Path; from analysis.figures import draw; "

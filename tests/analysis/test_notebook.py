@@ -20,6 +20,7 @@ def prose(outputs: list[dict]) -> str:
     return "".join(line for output in outputs for line in output.get("data", {}).get("text/markdown", []))
 
 
+@pytest.mark.covered_elsewhere
 @JUPYTER
 def test_it_shows_every_figure(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["notebook", str(copy)]) == 0
@@ -34,6 +35,7 @@ def test_it_shows_every_figure(copy: Path, capsys: pytest.CaptureFixture[str]) -
     assert all(output.get("name") != "stderr" for output in outputs)
 
 
+@pytest.mark.covered_elsewhere
 @JUPYTER
 def test_of_an_exact_run_it_says_that_gaps_are_exact(tmp_path: Path) -> None:
     assert main(["psro-openspiel", "--game", "matrix_rps", "--run-dir", str(tmp_path / "run")]) == 0

@@ -145,6 +145,7 @@ def written(axis: Axes) -> list[Text]:
     return [text for text in [*axis.texts, *around, *(legend.get_texts() if legend else [])] if text.get_text().strip()]
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize("case", SIZES, ids=SIZE_NAMES)
 def test_words_can_be_read_and_touch_nothing(case: tuple) -> None:
     draw, *size = case

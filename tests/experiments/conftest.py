@@ -19,5 +19,5 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures, and the report that holds them, take longer than all else of a tiny run; one test looks at them."""
-    monkeypatch.setattr("experiments.psro.draw", lambda path: [])
-    monkeypatch.setattr("experiments.psro.write", lambda path: None)
+    monkeypatch.setattr("experiments.session.draw", lambda path: [])
+    monkeypatch.setattr("experiments.session.write", lambda path: None)

@@ -50,6 +50,7 @@ def test_help_is_instant_and_leaves_torch_alone() -> None:
     assert time.perf_counter() - start < 5  # 1.5 s on cores of one's own
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize(
     "command",
     [
@@ -194,6 +195,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(
     assert contents(run) == contents(finished)
 
 
+@pytest.mark.covered_elsewhere
 def test_a_killed_process_leaves_a_run_that_resumes(finished: Path, tmp_path: Path, no_figures: None) -> None:
     run = tmp_path / "run"
     process = subprocess.Popen([*SCRIPT, *TINY, "--run-dir", str(run)], cwd=ROOT, stdout=subprocess.DEVNULL)
@@ -205,6 +207,7 @@ def test_a_killed_process_leaves_a_run_that_resumes(finished: Path, tmp_path: Pa
     assert contents(run) == contents(finished)
 
 
+@pytest.mark.covered_elsewhere
 def test_more_iterations_continue_as_a_longer_run_would_have(finished: Path, copy: Path, tmp_path: Path) -> None:
     assert main(["--run-dir", str(copy), "--resume", *ALONE, "--iterations", "2"]) == 0
     longer = tmp_path / "longer"
@@ -325,6 +328,7 @@ def test_another_configuration_is_refused_by_field(copy: Path, capsys: pytest.Ca
     assert "already has 1 iterations" in capsys.readouterr().err
 
 
+@pytest.mark.covered_elsewhere
 def test_a_run_goes_on_where_its_device_is_not(
     tmp_path: Path, no_figures: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

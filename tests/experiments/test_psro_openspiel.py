@@ -42,8 +42,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A finished run of each kind."""
     folder = tmp_path_factory.mktemp("openspiel")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("experiments.psro.draw", lambda path: [])
-        patch.setattr("experiments.psro.write", lambda path: None)
+        patch.setattr("experiments.session.draw", lambda path: [])
+        patch.setattr("experiments.session.write", lambda path: None)
         for name, options in KINDS.items():
             assert main([*options, "--run-dir", str(folder / name)]) == 0
     return {name: folder / name for name in KINDS}
@@ -78,7 +78,7 @@ def test_everything_is_exact_but_what_learners_report(kind: str, runs: dict[str,
 def test_the_stored_policies_have_the_stored_payoffs(kind: str, runs: dict[str, Path]) -> None:
     store, folder = PolicyStore(runs[kind] / "policies"), runs[kind] / "snapshots"
     last = load_snapshot(folder, finished_iterations(folder) - 1, store)
-    game = parse(KINDS[kind]).rules()
+    game = parse(KINDS[kind]).make_game()
     np.testing.assert_allclose(evaluate_exact(game, last.populations).mean, last.payoffs.mean, rtol=0, atol=1e-12)
 
 
@@ -127,6 +127,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(
     assert contents(run) == contents(runs[kind])
 
 
+@pytest.mark.covered_elsewhere
 def test_a_killed_process_leaves_a_run_that_resumes(runs: dict[str, Path], tmp_path: Path) -> None:
     """By SIGKILL, from the command line."""
     run = tmp_path / "run"

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from analysis.load import FORMAT, READABLE, load_run
-from analysis.report import COMMAND, command
+from analysis.report import STARTED_BY, command
 from experiments.placement import settings as settings_of
 from experiments.psro_bucket_brigade import main, parse
 from experiments.report import summary
@@ -133,5 +133,5 @@ def test_a_report_tells_the_command_that_makes_the_run_again() -> None:
     given = [*TINY, "--scenario", "minimal_specialization", "--no-warm-start", "--ppo.no-greedy", "--reward", "team"]
     config = parse(given)
     words = shlex.split(command(settings_of(config)).replace("\\\n", ""))
-    assert words[:3] == shlex.split(COMMAND)
+    assert words[:3] == shlex.split(STARTED_BY["psro"])
     assert settings_of(parse(words[3:])) == settings_of(config)

@@ -5,12 +5,12 @@ import io
 from rich.console import Console
 
 from analysis.numbers import shown
-from experiments.terminal import COLUMNS, Forecast, LiveTable, clock
+from experiments.terminal import Forecast, LiveTable, clock, played
 
 
 def test_the_live_table_shows_rows_and_what_is_being_worked_on() -> None:
     screen = io.StringIO()
-    with LiveTable(Console(file=screen, force_terminal=True, width=120)) as table:
+    with LiveTable(Console(file=screen, force_terminal=True, width=120), played("night")) as table:
         table.working("iteration 1: player 0, 40%")
         table.row({"iteration": "0", "gap found": "3.1 ± 0.2", "team return": "4005 ± 14"})
         table.live.refresh()
@@ -31,12 +31,12 @@ def test_an_ordinary_row_fits_80_columns() -> None:
         "steps/s": "85,937",
         "time left": "2:03",
     }
-    with LiveTable(Console(file=screen, force_terminal=True, width=80)) as table:
+    with LiveTable(Console(file=screen, force_terminal=True, width=80), played("night")) as table:
         table.row(cells)
     text = screen.getvalue()
     for cell in cells.values():
         assert cell.replace("at least", "≥") in text
-    assert list(cells) == list(COLUMNS)
+    assert tuple(cells) == played("night").columns
     for header in ("iter", "policies", "gap found", "gap, whole", "(previous)", "team return", "per night", "steps/s"):
         assert header in text
     assert "…" not in text

@@ -9,8 +9,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = [sys.executable, "experiments/psro_bucket_brigade.py"]
 ALONE = ("--workers", "1")  # other processes take longer to start than all of this takes
 TINY = [
-    *("--iterations", "1", "--episodes", "4", "--max-nights", "30", "--gap-steps", "128", "--gap-episodes", "4"),
-    *("--ppo.steps", "128", "--ppo.num-lanes", "8", "--ppo.horizon", "16", "--ppo.hidden", "8"),
+    *("--iterations", "1", "--episodes", "4", "--max-nights", "4", "--gap-steps", "64", "--gap-episodes", "4"),
+    *("--ppo.steps", "64", "--ppo.num-lanes", "8", "--ppo.horizon", "8", "--ppo.hidden", "8"),
     *("--ppo.epochs", "1", "--ppo.minibatches", "1"),
     *ALONE,
 ]

@@ -77,6 +77,13 @@ class SaysNothing(Turns):
         return ""
 
 
+class Grows(Turns):
+    """A picture of another size every round."""
+
+    def frame(self, params, state, lane=0):
+        return np.zeros((8, 8 + int(state.round[lane]), 3), np.uint8)
+
+
 class OnlyTheFirstLives(GameLanes):
     @property
     def alive(self):
@@ -110,6 +117,7 @@ BROKEN_GAMES = {
     "read_only": WritesItsState,
     "arrays": PaysMoreInNumPy,
     "describes": SaysNothing,
+    "pictures": Grows,
 }
 """Rule of kernels -> a game that breaks it, and nothing else."""
 BROKEN_LANES = {"lane_shapes": OnlyTheFirstLives, "auto_reset": GoesOnPlaying, "resumes": ForgetsItsSteps}

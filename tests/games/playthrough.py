@@ -29,7 +29,7 @@ def playthrough(env: ParallelFace) -> str:
     while env.agents:
         masks = {agent: infos[agent].get("action_mask") for agent in env.agents}
         actions = {agent: env.action_space(agent).sample(masks[agent]) for agent in env.agents}
-        played = [f"{agent} plays {actions[agent].tolist()}{choice(masks[agent])}" for agent in env.episode.acting()]
+        played = [f"{agent} plays {told(actions[agent])}{choice(masks[agent])}" for agent in env.episode.acting()]
         observations, rewards, terminations, truncations, infos = env.step(actions)
         step += 1
         lines += ["", f"# step {step}", *played]
@@ -41,6 +41,12 @@ def playthrough(env: ParallelFace) -> str:
     lines += ["", f"# {' '.join(ends)} after {step} steps"]
     lines += ["returns " + ", ".join(f"{total:+.3f}" for total in returns.values())]
     return "\n".join([*lines, f"observations sha256 {seen.hexdigest()[:16]}", ""])
+
+
+def told(action: np.ndarray) -> str:
+    if np.issubdtype(action.dtype, np.floating):
+        return f"[{', '.join(f'{part:+.4f}' for part in action)}]"
+    return str(action.tolist())
 
 
 def choice(mask: np.ndarray | tuple | None) -> str:

@@ -18,6 +18,7 @@ CODES = {SAFE: "safe", BURNING: "burning", RUINED: "ruined"}
 seeds = st.integers(0, 99)
 
 
+@pytest.mark.covered_elsewhere
 @given(games_of_all_kinds(), seeds)
 @example({"scenario": "rest_trap"}, 0)
 @example({"scenario": "positional_default", "rules": "engine"}, 0)
@@ -179,6 +180,7 @@ def test_a_night_of_two_phases_is_a_night_after_an_announcement(kwargs, seed):
             np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_conforms(variant):
     """The same on NumPy's arrays, read-only ones and torch's, lane by lane, and all else that a game owes."""

@@ -12,19 +12,25 @@ import pygame
 import pytest
 from gymnasium.error import DependencyNotInstalled, ResetNeeded
 from gymnasium.spaces import MultiDiscrete
-from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, render_test, seed_test, state_test
-from pettingzoo.utils import BaseParallelWrapper, BaseWrapper
+from gymnasium.utils.env_checker import data_equivalence
+from pettingzoo.test import api_test
 
 import games
 from games.bucket_brigade import BucketBrigade
+from games.conformance import check, check_faces
+from games.conformance.theirs import AEC_TESTS, PARALLEL_TESTS, RENDER_TESTS, LegalAEC, LegalParallel
 from games.envs import AECFace, ParallelFace
 from tests.games.spiel import CONFORMING
-from tests.games.turns import Turns
+from tests.games.turns import Bids, Turns
 
 EXPECTED = {
     "Action space for each agent probably should be gymnasium.spaces.box or gymnasium.spaces.discrete": (
         lambda env: any(isinstance(env.action_space(agent), MultiDiscrete) for agent in env.possible_agents),
         "PettingZoo 1.27 says so of every MultiDiscrete action space, its own games' too",
+    ),
+    "Observation space for each agent probably should be .*|(Observation|Action mask) is not a NumPy array": (
+        lambda env: env.episode.mask_in_observation,
+        "PettingZoo 1.27 says so of dictionaries of all but its own games, and of a mask for each factor",
     ),
     "Observation|Agents have different observation space sizes": (
         lambda env: "turns" in str(env),
@@ -49,43 +55,6 @@ def made(kind: str, name: str, **params):
     return pettingzoo.make(kind, games.env_id(name), **params)
 
 
-CONFORMANCE = {
-    "parallel_api_test": lambda aec, parallel: parallel_api_test(parallel(), num_cycles=100),
-    "api_test": lambda aec, parallel: api_test(aec(), num_cycles=100),
-    "parallel_seed_test": lambda aec, parallel: parallel_seed_test(parallel, num_cycles=50),
-    "seed_test": lambda aec, parallel: seed_test(aec, num_cycles=50),
-    "state_test": lambda aec, parallel: state_test(aec(), parallel()),
-    "render_test": lambda aec, parallel: render_test(aec),
-}
-
-
-def legal(action, mask):
-    """The action, with the first legal choice of each factor where its own is masked out."""
-    if mask is None or action is None:
-        return action
-    if isinstance(mask, tuple):
-        return np.array([legal(choice, factor) for choice, factor in zip(action, mask, strict=True)])
-    return action if mask[action] or not mask.any() else np.int64(mask.argmax())
-
-
-class LegalParallel(BaseParallelWrapper):
-    """Some of PettingZoo's tests play whatever they sample; faces refuse what is masked out."""
-
-    def reset(self, seed=None, options=None):
-        observations, self.infos = super().reset(seed, options)
-        return observations, self.infos
-
-    def step(self, actions):
-        masked = {agent: legal(action, self.infos[agent].get("action_mask")) for agent, action in actions.items()}
-        *rest, self.infos = super().step(masked)
-        return *rest, self.infos
-
-
-class LegalAEC(BaseWrapper):
-    def step(self, action):
-        super().step(legal(action, self.env.infos[self.agent_selection].get("action_mask")))
-
-
 FACES = {name: (partial(made, "aec", name), partial(made, "parallel", name)) for name in games.GAMES}
 FACES |= {name: (partial(games.env, name), partial(games.parallel_env, name)) for name in CONFORMING}
 FACES["a game with turns and masks"] = (
@@ -94,18 +63,55 @@ FACES["a game with turns and masks"] = (
 )
 
 
-@pytest.mark.parametrize("check", CONFORMANCE)
+FORMS = {
+    "masks in infos": (LegalAEC, LegalParallel, {}),
+    "masks in observations": (lambda env: env, lambda env: env, {"mask_in_observation": True}),
+}
+"""Most of PettingZoo's tests take masks from observations alone: else illegal actions are replaced for them."""
+CHECKS = {**AEC_TESTS, **PARALLEL_TESTS, **RENDER_TESTS}
+
+
+@pytest.mark.covered_elsewhere
+@pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("name", FACES)
-def test_pettingzoos_own_tests(name, check):
+@pytest.mark.parametrize("form", FORMS)
+def test_pettingzoos_own_tests(form, name, check):
+    *wrappers, chosen = FORMS[form]
     aec, parallel = (
-        lambda wrapper=wrapper, face=face, **options: wrapper(face(**options))
-        for wrapper, face in zip((LegalAEC, LegalParallel), FACES[name], strict=True)
+        lambda wrapper=wrapper, face=face, **options: wrapper(face(**options, **chosen))
+        for wrapper, face in zip(wrappers, FACES[name], strict=True)
     )
     with warnings.catch_warnings():
         for message, (holds, _) in EXPECTED.items():
             if holds(parallel()):
                 warnings.filterwarnings("ignore", message=message)
-        CONFORMANCE[check](aec, parallel)
+        CHECKS[check](aec, parallel)
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_masks_in_observations_are_those_of_infos(name):
+    _, face = FACES[name]
+    plain, masked = face(), face(mask_in_observation=True)
+    (seen, infos), (both, same) = plain.reset(seed=0), masked.reset(seed=0)
+    while plain.agents:
+        assert infos.keys() == same.keys() == both.keys()
+        for agent, observation in both.items():
+            assert masked.observation_space(agent).contains(observation)
+            np.testing.assert_array_equal(observation["observation"], seen[agent])
+            mask = infos[agent].get("action_mask")
+            assert mask is None or data_equivalence(mask, observation["action_mask"])
+        actions = {agent: plain.action_space(agent).sample(both[agent]["action_mask"]) for agent in plain.agents}
+        (seen, *_, infos), (both, *_, same) = plain.step(actions), masked.step(actions)
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [("openspiel:leduc_poker", {}), ("bucket_brigade", {"max_nights": 3, "num_agents": 2})]
+)
+def test_faces_with_masks_in_observations_keep_every_rule(name, params):
+    faces = [partial(face, name, mask_in_observation=True, **params) for face in (games.env, games.parallel_env)]
+    check_faces(*faces, episodes=2)
+    for face in faces:
+        check(face, episodes=2, skip=["processes"])
 
 
 def sample(env) -> dict:
@@ -151,6 +157,27 @@ def test_actions_outside_the_space_are_refused_by_name():
         aec.step(3)
 
 
+def test_continuous_actions_of_any_dtype_are_played_within_their_bounds():
+    env = games.parallel_env("lqr")
+    (low, _), *_ = [env.reset(seed=0), env.step({"player_0": np.array([-0.3])})]  # float64, as arithmetic gives
+    assert env.episode.state.controls.tolist() == [[np.float32(-0.3)]]
+    assert env.episode.state.x.dtype == low["player_0"].dtype == np.float32
+    for wrong in (np.array([1.5]), np.array([np.nan], np.float32), np.array(0.5, np.float32), 0.5, None):
+        with pytest.raises(ValueError, match=r"player_0 must act within Box\(-1.0, 1.0, \(1,\), float32\), got"):
+            env.step({"player_0": wrong})
+
+
+def test_continuous_actions_of_who_does_not_act_are_ignored():
+    episodes = []
+    for bid in (0.25, 0.75):
+        env = ParallelFace(Bids(), "bids_v0")
+        env.reset(seed=0)
+        first, second = (np.array([value], np.float32) for value in (0.75, bid))
+        shown = [env.step({"player_0": first, "player_1": 0}), env.step({"player_0": second, "player_1": 1})]
+        episodes.append([step[:4] for step in shown])
+    assert str(episodes[0]) == str(episodes[1])
+
+
 @pytest.mark.parametrize("face", [games.parallel_env, games.env])
 def test_nothing_works_before_reset(face):
     env = face("rock_paper_scissors", render_mode="ansi")
@@ -167,17 +194,18 @@ def test_a_finished_episode_cannot_go_on():
     env.step({"player_0": 0, "player_1": 1})
     with pytest.raises(ResetNeeded, match="is over"):
         env.step({"player_0": 0, "player_1": 1})
+    assert env.step({}) == ({}, {}, {}, {}, {})
 
 
 def test_text_is_rendered_or_printed(capsys):
     env = games.parallel_env("bucket_brigade", render_mode="ansi")
     env.reset(seed=0)
     assert env.render().startswith("night 0: ")
-    env = games.parallel_env("rock_paper_scissors", render_mode="human")
+    env = ParallelFace(Turns(), "turns_v0", render_mode="human")
     env.reset(seed=0)
-    env.step({"player_0": 0, "player_1": 1})
+    env.step({"player_0": 0, "player_1": 0})
     assert env.render() is None
-    assert "player_0: rock (-1), player_1: paper (+1)" in capsys.readouterr().out
+    assert capsys.readouterr().out == "round 0: 0\nround 1: 0\n"
     with pytest.raises(ValueError, match="render_mode"):
         games.parallel_env("rock_paper_scissors", render_mode="rgb")
     with pytest.raises(ValueError, match="max_cycles"):
@@ -190,11 +218,13 @@ def test_pictures_are_those_of_the_game(face):
     assert env.metadata["render_modes"] == ["human", "ansi", "rgb_array"]
     env.reset(seed=0)
     np.testing.assert_array_equal(env.render(), env.episode.game.frame(env.episode.params, env.episode.state))
-    assert face("blotto").metadata["render_modes"] == ["human", "ansi"]
-    with pytest.raises(
-        ValueError, match="render_mode of blotto_v0 must be None or one of human, ansi, got 'rgb_array'"
-    ):
-        face("blotto", render_mode="rgb_array")
+
+
+@pytest.mark.parametrize("face", [ParallelFace, AECFace])
+def test_games_without_pictures_have_text(face):
+    assert face(Turns(), "turns_v0").metadata["render_modes"] == ["human", "ansi"]
+    with pytest.raises(ValueError, match="render_mode of turns_v0 must be None or one of human, ansi, got 'rgb_array'"):
+        face(Turns(), "turns_v0", render_mode="rgb_array")
 
 
 def test_a_window_shows_every_step_until_it_is_closed():
@@ -245,7 +275,7 @@ def test_without_pygame_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
     with pytest.raises(DependencyNotInstalled, match="pip install pygame-ce"):
         games.env("bucket_brigade", render_mode="human")
-    games.env("rock_paper_scissors", render_mode="human")  # prints text
+    AECFace(Turns(), "turns_v0", render_mode="human")  # prints text
 
 
 def test_without_a_screen_the_error_says_what_to_do(monkeypatch):

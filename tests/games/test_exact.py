@@ -52,6 +52,7 @@ def pure(game, player):
     return np.array([np.concatenate(rows) for rows in product(*(np.eye(size) for size in sizes))])
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize("name", GAMES)
 def test_values_are_those_of_openspiel(name):
     assert agreement(name).apart <= TOLERANCE

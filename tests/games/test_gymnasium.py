@@ -8,6 +8,8 @@ from gymnasium.vector import AutoresetMode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import games
+from games.conformance import check_lanes
 from games.external import BrokenContract
 from games.external.gymnasium import single_agent
 from games.external.vector import vector_env
@@ -25,6 +27,11 @@ SPACES = {
     "Blackjack-v1": (32 + 11 + 2, Discrete(2)),
     "tests.games.solo_envs:Mixed": (3 + 9, MultiDiscrete([2, 2, 3])),
 }
+
+
+@pytest.mark.parametrize(("source", "skip"), [(Drift, ()), ("Taxi-v4", ["workers"]), ("Pendulum-v1", ["workers"])])
+def test_lanes_keep_all_rules_of_lanes(source, skip):
+    assert check_lanes(single_agent(source, max_steps=9), steps=20, skip=skip).episodes > 0
 
 
 def uniform(lanes: SteppedLanes) -> np.ndarray:
@@ -78,11 +85,18 @@ def test_a_lane_plays_what_the_environment_plays_alone(name, seed, lane):
 
 
 @pytest.mark.parametrize(
-    "source", ["CartPole", "gymnasium:CartPole-v1", "gymnasium.envs.classic_control:CartPoleEnv", "an object"]
+    "source",
+    [
+        "CartPole",
+        "gymnasium:CartPole-v1(sutton_barto_reward=False)",
+        "gymnasium.envs.classic_control:CartPoleEnv",
+        "an object",
+    ],
 )
 def test_environments_come_by_id_by_import_and_as_objects(source):
     source = gymnasium.make("CartPole-v1") if source == "an object" else source
-    lanes = single_agent(source).lanes(2)
+    game = games.make(source) if str(source).startswith("gymnasium:") else single_agent(source)
+    lanes = game.lanes(2)
     lanes.reset(0)
     assert (lanes.step((np.array([0, 1]),)).rewards == 1).all()
     lanes.close()
@@ -129,17 +143,10 @@ def play_on(game: Playable, steps: int) -> None:
         lanes.close()
 
 
-def test_workers_play_the_same():
-    def shown(workers: int) -> list[np.ndarray]:
-        lanes = single_agent(Drift, workers=workers).lanes(3)
-        lanes.reset(1)
-        seen = []
-        for _ in range(20):
-            seen += [lanes.observe(0), *lanes.step((uniform(lanes),)), lanes.final_observations(0)]
-        lanes.close()
-        return seen
-
-    assert all(np.array_equal(one, other) for one, other in zip(shown(0), shown(2), strict=True))
+def test_a_factory_that_cannot_be_sent_is_told_when_it_must_be():
+    game = single_agent(lambda: Drift(), workers=2)
+    with pytest.raises(ValueError, match=r"cannot be sent to worker processes.*or workers=0"):
+        game.lanes(2)
 
 
 def played(name: str, lanes: int, steps: int, **params) -> tuple[list, list]:

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 
+import games
 from games.bucket_brigade import BucketBrigade
 from games.lanes import GameLanes, put_lanes, tree_leaves, tree_map
 from games.noise import Purpose
@@ -75,6 +76,21 @@ def test_actions_outside_the_space_are_refused(xp, wrong):
         lanes.step(tuple(xp.put(action) for action in actions))
     with pytest.raises(ValueError, match=r"actions must be \[\(40, 3\), .*\], got \[\(40, 3\)\]"):
         lanes.step((xp.put(actions[0]),))
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        (np.full((B, 2), 0.5, np.float32), r"actions must be \[\(40, 1\)\], got \[\(40, 2\)\]"),
+        (np.full((B, 1), 0.5), "player_0 must act in float32, got float64: cast actions"),
+        (np.eye(B, dtype=np.float32)[:, 7:8] * 2, r"player_0 must act within Box\(.*\), got .*2.* in lane 7"),
+        (np.where(np.arange(B) == 3, np.nan, 0).astype(np.float32)[:, None], "nan.* in lane 3"),
+    ],
+)
+def test_continuous_actions_outside_the_space_are_refused(xp, actions, message):
+    lanes = lanes_of(games.make("lqr"), xp.put)
+    with pytest.raises(ValueError, match=message):
+        lanes.step((xp.put(actions),))
 
 
 def test_nothing_works_before_reset():

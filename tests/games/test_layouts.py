@@ -69,6 +69,7 @@ def test_features_show_announcements_and_the_round():
     assert rows[0][67:] == [*numbers(state.phases.announced), 0.0]
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_spaces_contain_what_is_seen(variant, layout, xp):

@@ -61,6 +61,7 @@ SMALL = {
 }
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize("name", SMALL)
 def test_returns_and_best_responses_are_those_of_recursion(name):
     """Whose policies read all that they see."""
@@ -74,6 +75,7 @@ def test_returns_and_best_responses_are_those_of_recursion(name):
     assert exact_returns(game, improved)[0] == pytest.approx(response.value, rel=1e-12)
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize(("rules", "max_nights"), [("quiet", 1000), ("engine", 30)])
 def test_best_responses_beat_every_scripted_policy_and_play_their_value(rules, max_nights):
     game = BucketBrigade(**TRIO, rules=rules, max_nights=max_nights)

@@ -197,6 +197,7 @@ def test_a_name_names_one_game(params):
 WITHOUT = "import sys; sys.modules['pyspiel'] = None; sys.modules['open_spiel'] = None; "
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize(
     ("code", "told"),
     [

@@ -24,6 +24,7 @@ def agrees(sample: list[dict], episodes: int) -> None:
         assert row.ok, f"{row.quantity['quantity']}: reference {reference} ± {se}, ours {row.ours} ± {row.se}"
 
 
+@pytest.mark.covered_elsewhere
 @by_sample(SHORT)
 def test_reference_values(sample):
     agrees(sample, 2000)
@@ -74,6 +75,7 @@ def test_the_command_reports_and_fails_where_a_value_disagrees(capsys, monkeypat
     assert "NO" in capsys.readouterr().out
 
 
+@pytest.mark.covered_elsewhere
 def test_what_is_left_out_changes_no_other_value(capsys, monkeypatch):
     rows = [quantity | {"fresh": 50} for quantity in OWN]
     monkeypatch.setattr("games.bucket_brigade.parity.REFERENCES", rows)

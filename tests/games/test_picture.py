@@ -6,11 +6,12 @@ from PIL import Image
 
 import games
 from games.bucket_brigade import BucketBrigade, State
-from games.bucket_brigade.icons import SEATS, VERMILLION, seat_colour
 from games.bucket_brigade.picture import CENTRE, RING, main
 from games.bucket_brigade.rules import BURNING, RUINED, Phases
+from games.canvas import SEATS, VERMILLION, seat_colour
 from games.game import Pictured
 from games.lanes import tree_map
+from tests.games.turns import Turns
 
 NIGHT = State(
     houses=np.array([[0, 0, 1, 0, 2, 0, 0, 1, 0, 0]], np.int8),
@@ -36,9 +37,13 @@ def near(picture: np.ndarray, colour: tuple[int, ...]) -> np.ndarray:
     return np.abs(picture.astype(int) - colour).max(axis=2) < 12
 
 
-def test_games_say_whether_they_have_pictures():
-    assert isinstance(GAME, Pictured)
-    assert not isinstance(games.make("rock_paper_scissors"), Pictured)
+@pytest.mark.parametrize("name", games.GAMES)
+def test_every_game_has_pictures(name):
+    assert isinstance(games.make(name), Pictured)
+
+
+def test_games_may_have_none():
+    assert not isinstance(Turns(), Pictured)
 
 
 def test_equal_states_give_equal_pictures_whatever_holds_them(xp):
@@ -99,6 +104,7 @@ def test_agents_have_colours_of_their_own_as_long_as_there_are_any():
     assert seat_colour(3 * len(SEATS)) == seat_colour(0)
 
 
+@pytest.mark.covered_elsewhere
 def test_the_pictures_of_the_documentation_can_be_drawn_again(tmp_path):
     main(tmp_path)
     with Image.open(tmp_path / "bucket_brigade.png") as picture, Image.open(tmp_path / "bucket_brigade.gif") as film:

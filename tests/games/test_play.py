@@ -5,8 +5,10 @@ from games.bucket_brigade import BucketBrigade
 from games.bucket_brigade.scripted import policy
 from games.lanes import GameLanes
 from games.normal_form import matching_pennies
-from games.play import play, play_mixture
+from games.play import FEW_LANES, play, play_mixture
 from games.policies import Uniform
+from tests.games.stepped import Episode, Stepped
+from tests.games.turns import Turns
 
 GAME = BucketBrigade("hard")
 PROFILES = [
@@ -83,3 +85,55 @@ def test_a_profile_is_one_policy_a_seat(seats):
 def test_every_profile_needs_a_name():
     with pytest.raises(ValueError, match="a unit name of its own"):
         play(GAME, PROFILES, 3, 0, ["a", "b", "a"])
+
+
+class Late:
+    """Implements `games.game.Policy`: plays `then` from an episode's third step on, 0 before."""
+
+    noise_size = 0
+
+    def __init__(self, then):
+        self.then = then
+
+    def start(self, lanes):
+        return (np.zeros(lanes, np.int64),)
+
+    def act(self, observation, legal, memory, noise):
+        (steps,) = memory
+        return np.where(steps < 2, 0, self.then), (steps + 1,)
+
+
+STEPPED = Stepped(Turns(rounds=3))
+TURNS = [Uniform.of(space) for space in STEPPED.action_spaces]
+
+
+@pytest.mark.parametrize("episodes", [1, 5, 16, 17, 50])
+def test_environments_play_several_episodes_a_lane(episodes):
+    """In a unit's lanes, one after the other: the numbers are those of the episodes of its lanes, in order."""
+    played = play(STEPPED, [TURNS, TURNS], episodes, 3, ["a", "b"])
+    assert played.returns.shape == (2, episodes, 2)
+    assert (played.lengths == 3).all()
+    alone = play(STEPPED, [TURNS], episodes, 3, ["b"])
+    np.testing.assert_array_equal(alone.returns[0], played.returns[1])
+    few = min(episodes, FEW_LANES)
+    first = play(STEPPED.lanes, [TURNS], few, 3, ["a"])
+    np.testing.assert_array_equal(played.returns[0, :few], first.returns[0])
+    assert Episode.opened == 0
+
+
+def test_each_episode_starts_with_fresh_memories_and_a_new_cast():
+    """The first of two players acts in steps 0 and 2 of 4; to play 1 pays 1, half of the time."""
+    game, late, never = Stepped(Turns(rounds=4)), Late(1), Late(0)
+    alone = play(game, [[late, never]], 400, 0, ["a"]).returns[0, :, 0]
+    assert (set(alone), alone.mean()) == ({0, 1}, pytest.approx(0.5, abs=0.1))
+    mixed = play_mixture(game, [[late, never], [never]], [[0.5], [0.5]], 400, 0, "a").returns
+    assert mixed[:, 0].mean() == pytest.approx(0.25, abs=0.1)
+    np.testing.assert_array_equal(mixed[:, 1], 0)
+
+
+def test_lanes_are_closed_whatever_happens():
+    with pytest.raises(ValueError, match="did not end within 2 steps"):
+        play(STEPPED, [TURNS], 40, 0, ["a"], max_steps=2)
+    with pytest.raises(ValueError, match="one policy for each of 2 seats"):
+        play(STEPPED, [TURNS * 2], 40, 0, ["a"])
+    assert Episode.opened == 0

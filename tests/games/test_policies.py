@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from gymnasium.spaces import Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -49,6 +49,27 @@ def test_uniform_plays_legal_actions_only(xp):
     rows = np.asarray(actions).reshape(3, -1)
     assert [set(row.tolist()) for row in rows] == [{0, 2}, {1}, {0, 1, 2}]
     assert abs((rows[0] == 2).mean() - 0.5) < 0.03
+
+
+def test_uniform_play_of_a_box_is_uniform(xp):
+    player = Uniform.of(Box(np.array([-1, 2], np.float32), np.array([3, 2.5], np.float32)))
+    noise = np.random.default_rng(0).random((N, 2), np.float32)
+    actions = np.asarray(player.act(xp.put(SEEN), None, None, xp.put(noise))[0])
+    assert (actions.shape, actions.dtype) == ((N, 2), np.float32)
+    np.testing.assert_allclose(actions.mean(axis=0), [1, 2.25], atol=0.05)
+    np.testing.assert_allclose(np.quantile(actions, 0.25, axis=0), [0, 2.125], atol=0.05)
+    with pytest.raises(ValueError, match="Discrete or a flat MultiDiscrete"):
+        Uniform.of(Box(0, np.inf, (1,)))
+
+
+BOUNDS = st.floats(-1000, 1000, width=32)
+
+
+@given(BOUNDS, BOUNDS, st.sampled_from([0.0, 1 - 2**-23, 1 - 2**-24]))
+def test_uniform_play_stays_within_a_box(one, other, largest):
+    space = Box(min(one, other), max(one, other), (1,), np.float32)
+    action, _ = Uniform.of(space).act(SEEN[:1], None, None, np.array([[largest]], np.float32))
+    assert space.contains(action[0])
 
 
 @given(

@@ -33,13 +33,13 @@ from pathlib import Path
 
 from games.processes import hosting
 from games.stepping import SteppedLanes
-from tests.games.walks import Walks, step
+from tests.games.walks import GRIEF, Walks, step
 
 if __name__ == "__main__":
-    lanes = SteppedLanes(Walks(sleep=float(sys.argv[2])), 2, hosting(2))
+    lanes = SteppedLanes(Walks(grief=sys.argv[2]), 2, hosting(2))
     lanes.reset(0)
     Path(sys.argv[1]).write_text(" ".join(str(child.pid) for child in active_children()))
-    step(lanes)
+    step(lanes, GRIEF)
 """
 
 
@@ -185,8 +185,8 @@ def test_closed_lanes_have_closed_their_environments_and_say_so(tmp_path):
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGINT])
 def test_no_worker_outlives_the_process_that_started_it(signum, tmp_path):
-    """In the midst of a long step; Ctrl-C is sent to all of its group, as a terminal does."""
-    with script(tmp_path, SCRIPT, "600") as process:
+    """In a step that hangs in native code; Ctrl-C is sent to all of its group, as a terminal does."""
+    with script(tmp_path, SCRIPT, "hang in native code") as process:
         pids = tmp_path / "pids"
         assert eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
         workers = [int(pid) for pid in pids.read_text().split()]
@@ -204,20 +204,20 @@ def test_no_worker_outlives_the_process_that_started_it(signum, tmp_path):
 
 
 def test_nothing_outlives_a_script_that_ends_without_closing_its_lanes(tmp_path):
-    with script(tmp_path, SCRIPT, "0") as process:
+    with script(tmp_path, SCRIPT, "") as process:
         assert (process.wait(30), process.stderr.read()) == (0, "")
     assert eventually(lambda: not any(alive(int(pid)) for pid in (tmp_path / "pids").read_text().split()))
 
 
 def test_a_script_that_would_start_itself_again_is_told_so(tmp_path):
-    with script(tmp_path, SCRIPT.replace('if __name__ == "__main__":', "if True:"), "0") as process:
+    with script(tmp_path, SCRIPT.replace('if __name__ == "__main__":', "if True:"), "") as process:
         assert process.wait(30) == 1
         assert "keep what it does under if __name__ == '__main__'" in process.stderr.read().splitlines()[-1]
 
 
-def script(folder: Path, code: str, sleep: str) -> subprocess.Popen:
+def script(folder: Path, code: str, grief: str) -> subprocess.Popen:
     (folder / "script.py").write_text(code.replace("import sys\n", f"import signal, sys\n{INTERRUPTIBLE}\n"))
-    command = [sys.executable, folder / "script.py", folder / "pids", sleep]
+    command = [sys.executable, folder / "script.py", folder / "pids", grief]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True, env=environment)
 

@@ -1,3 +1,4 @@
+import inspect
 import subprocess
 import sys
 
@@ -16,6 +17,15 @@ def test_every_game_is_made_by_name_and_known_to_pettingzoo(name):
     assert str(games.parallel_env(name)) == str(games.env(name)) == f"{name}_v0"
     assert isinstance(pettingzoo.make("parallel", games.env_id(name)), pettingzoo.ParallelEnv)
     assert isinstance(pettingzoo.make("aec", games.env_id(name)), pettingzoo.AECEnv)
+
+
+@pytest.mark.parametrize("name", games.GAMES)
+def test_every_game_says_what_it_is(name):
+    """As `counterplay games NAME` shows it."""
+    lines = inspect.getdoc(games.GAMES[name]).splitlines()
+    said = [line.partition(":")[0] for line in lines if ":" in line and not line.startswith((" ", ">"))]
+    wanted = {"Players", "Observations", "Actions", "Rewards", "Horizon", "Chance", "References"}
+    assert wanted <= set(said), f"{name} says nothing of {wanted - set(said)}"
 
 
 def test_parameters_reach_the_game():

@@ -42,6 +42,7 @@ def act(scripted: Policy, houses: np.ndarray, seat: int, put=np.asarray, seed: i
     return np.asarray(scripted.act(GAME.observe(params, state, seat), None, memory, noise)[0])
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize("name", POLICIES)
 def test_policies_play_the_same_on_all_kinds_of_arrays(name, xp):
     houses = np.random.default_rng(1).integers(0, 3, (200, 10)).astype(np.int8)

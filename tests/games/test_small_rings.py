@@ -14,6 +14,7 @@ def lines_of(text: str) -> list[list[str]]:
     return [[word.strip() for word in line.strip("|").split("|")] for line in text.splitlines()]
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize(("rules", "teams"), [("quiet", ("always_rest", "spread")), ("engine", ("specialist",))])
 def test_the_committed_table_is_up_to_date(rules, teams):
     head, rule, *solved = markdown_table(list(rows("v2_minimal", rules, 1000, teams))).splitlines()

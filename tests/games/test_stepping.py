@@ -132,6 +132,7 @@ def test_lanes_must_be_reset_and_have_room_for_their_units():
         lanes.reset(0, "a", "b")
     with pytest.raises(ValueError, match="at least one episode"):
         SteppedLanes(Clock(), 0)
+    lanes.reset(0)
     with pytest.raises(NotImplementedError, match="own their state"):
         lanes.state_dict()
 

@@ -82,3 +82,19 @@ class Turns:
 
     def describe(self, params: Params, state: State, lane: int = 0) -> str:
         return f"round {int(state.round[lane])}: {int(state.action[lane])}"
+
+
+@dataclass(frozen=True)
+class Bids(Turns):
+    """The first player's action is a number: beyond 0.5 it counts as 1."""
+
+    @property
+    def action_spaces(self) -> tuple[Box, Discrete]:
+        return Box(0.25, 1.0, (1,), np.float32), Discrete(2)
+
+    def step(self, params: Params, state: State, actions: tuple[Array, ...], noise: Array) -> State:
+        xp = array_namespace(noise)
+        return super().step(params, state, (xp.astype(actions[0][:, 0] > 0.5, xp.int64), actions[1]), noise)
+
+    def legal(self, params: Params, state: State, seat: int) -> tuple[Array, ...] | None:
+        return super().legal(params, state, seat) if seat else None

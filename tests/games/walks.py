@@ -1,6 +1,7 @@
 """Environments for tests of stepped lanes: seeded walks that can be slow, or come to grief."""
 
 import os
+import re
 import resource
 import signal
 import sys
@@ -40,6 +41,8 @@ def grieve(what: str) -> None:
                 time.sleep(5)
                 os._exit(0)
             os.kill(os.getpid(), signal.SIGKILL)
+        case "hang in native code":
+            re.match("(a+)+$", "a" * 60 + "b")
         case "hang":
             time.sleep(600)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import metasolvers
 from metasolvers import META_SOLVERS, Law, NotConverged, check_sigma, meta_solver, uniform
 
+pytestmark = pytest.mark.covered_elsewhere
 every_meta_solver = pytest.mark.parametrize("name", sorted(META_SOLVERS))
 quick = settings(max_examples=12, deadline=None, derandomize=True)
 PLAYERS = {"any": (1, 4), "two_player": (2, 2), "zero_sum": (2, 2)}

@@ -1,0 +1,42 @@
+"""Settings that are known to work, by game; and what to begin with where none are."""
+
+from typing import Any
+
+from marl.oracles.ppo import PPO
+
+OURS: dict[str, Any] = {
+    "ppo": PPO(steps=400_000, num_lanes=512, horizon=16, learning_rate=3e-3, gae_lambda=0.9, entropy_start=0.01),
+    "gap_episodes": 4096,
+}
+"""For games whose rules are pure functions: many lanes cost little."""
+
+STEPPED: dict[str, Any] = {
+    "iterations": 3,
+    "episodes": 64,
+    "ppo": PPO(
+        steps=100_000,
+        num_lanes=32,
+        horizon=64,
+        epochs=4,
+        learning_rate=2e-3,
+        gae_lambda=0.95,
+        entropy_start=0.01,
+        minibatches=4,
+    ),
+    "gap_episodes": 200,
+    "duel_episodes": 400,
+}
+"""For environments that are stepped one by one: steps are dear."""
+
+KNOWN: dict[str, dict[str, Any]] = {}
+"""By name: what differs from the above."""
+
+
+def settings_of(game: str) -> dict[str, Any]:
+    """Options of `experiments.psro` for a game by its name and parameters."""
+    from games import GAMES
+    from games.openspiel import PREFIX
+
+    name = game.partition("(")[0]
+    kind = OURS if name in GAMES or name.startswith(PREFIX) else STEPPED
+    return kind | KNOWN.get(name, {})

@@ -1,0 +1,129 @@
+"""Options that commands which run PSRO share; dataclasses that their configurations are made of."""
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, make_dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import tyro
+
+from experiments.checks import check_ranges
+from experiments.config import Configured
+from marl.oracles.ppo import PPO
+
+LEAST = {
+    "iterations": 0,
+    "seed": 0,
+    "max_nights": 1,
+    "episodes": 2,
+    "gap_episodes": 2,
+    "duel_episodes": 2,
+    "stop_at": 0,
+    "threads": 1,
+}
+LEAST |= {"workers": 1}
+MOST = {
+    "episodes": 2**20,
+    "gap_episodes": 2**24,
+    "duel_episodes": 2**24,
+    "stop_at": sys.float_info.max,
+    "threads": 1024,
+    "workers": 1024,
+}
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Best responses that PPO trains, and payoffs and gaps that are estimated by play."""
+
+    iterations: int = 4
+    """Best responses per player. A finished run can be resumed with more."""
+    initial: str = "uniform"
+    """Scripted policy that every player starts with: uniform, specialist, always_rest, ..."""
+    meta_solver: str = "alpha_rank"
+    """From payoffs to the meta-strategy: alpha_rank, max_welfare_cce, uniform, ...; `counterplay solve` lists them."""
+    alpha: float = 10.0
+    """Intensity of selection of alpha_rank, per largest gain a player can make by changing policy alone."""
+    population_size: int = 50
+    """Individuals per population of alpha_rank."""
+    episodes: int = 256
+    """Episodes per joint profile of policies."""
+    reward: Literal["own", "team"] = "own"
+    """What best responses maximise: the player's own return, or the sum over all players."""
+    warm_start: bool = True
+    """Let best responses go on from the player's latest policy, where PPO trained that, rather than from scratch."""
+    ppo: PPO = field(default_factory=PPO)
+    """How best responses are trained."""
+    gap_steps: int | None = None
+    """Steps of the final gap's best responses, from scratch; ppo.steps by default, 0 does without that gap."""
+    gap_episodes: int = 8192
+    """Fresh episodes of each strategy that a gap compares, and of the meta-strategy's play in every iteration."""
+
+    def __post_init__(self) -> None:
+        if 0 != self.gap_budget < self.ppo.batch:
+            raise ValueError(f"gap_steps must be 0 or at least one rollout ({self.ppo.batch}), got {self.gap_steps}")
+
+    @property
+    def gap_budget(self) -> int:
+        return self.ppo.steps if self.gap_steps is None else self.gap_steps
+
+    def measured_by(self, responses: str | None) -> str:
+        """How what was measured in the end was measured; `responses` tells how those to the last gap were trained."""
+        trained = f"; {responses} best responses of {self.gap_budget:,} steps" if responses else ""
+        return f"(± standard error; {self.gap_episodes:,} episodes a strategy{trained}):"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where and how a run goes. To be mixed in first, which puts these options last."""
+
+    seed: int = 0
+    """Equal seeds give equal runs, bit for bit on one kind of CPU."""
+    device: str = "cpu"
+    """Where networks train: cpu, cuda, cuda:1, ..., or auto (cuda where there is one)."""
+    threads: int = 1
+    """CPU threads of a matrix product. For networks this small one is fastest; another number may change last bits."""
+    workers: int | None = None
+    """Processes that train and play side by side, with equal results; by default one a core, up to one a player."""
+    name: str | None = None
+    """Name of the run, whose folder is runs/NAME; by default what is played and the seed, with -smoke where given."""
+    run_dir: Path | None = None
+    """Folder of the run, instead of runs/NAME."""
+    resume: bool = False
+    """Go on with the run in that folder. Options not given are those it was started with."""
+    smoke: bool = False
+    """Tiny budgets where none are given: shows within a minute that everything works, and solves nothing."""
+
+    played_as: ClassVar[Callable[[Any], str]]
+    """What is played, as it stands in the run's default name."""
+
+    def __post_init__(self) -> None:
+        check_ranges(vars(self), LEAST, MOST)
+        further = getattr(super(), "__post_init__", None)  # of the classes this is mixed into
+        if further is not None:
+            further()
+
+    @property
+    def folder(self) -> Path:
+        default = f"{self.played_as()}-{self.seed}" + ("-smoke" if self.smoke else "")
+        return self.run_dir or Path("runs") / (self.name or default)
+
+
+PLACING = ("seed", "name", "run_dir", "resume", "smoke")
+"""Options that say which run is meant, beside what is played."""
+
+
+def early(given: list[str], config: type[Configured], names: tuple[str, ...]) -> dict[str, Any]:
+    """What the command line says of the options that decide the defaults of all others: `names` and PLACING."""
+    wanted = [option for option in fields(config) if option.name in (*names, *PLACING)]
+    first = make_dataclass("Early", [(option.name, option.type, option.default) for option in wanted], frozen=True)
+    known: Any
+    known, _ = tyro.cli(first, args=given, add_help=False, return_unknown_args=True)
+    return vars(known)
+
+
+def as_name(game: str) -> str:
+    """A game string as part of a folder's name."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", game).strip("-")
