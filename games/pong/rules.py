@@ -12,6 +12,7 @@ from array_api_compat import array_namespace
 from gymnasium.spaces import Box, Discrete
 
 from games.game import Array
+from games.numbers import keep, real, whole
 from games.pong.pixels import SHAPE, pixels
 from games.spelling import unknown
 
@@ -95,8 +96,11 @@ class Pong:
     noise_sizes = (3, 3)  # side, height and slope of a serve; the last also turns the ball when it is hit
 
     def __post_init__(self) -> None:
-        if self.points < 1 or self.max_steps < 1:
-            raise ValueError(f"points and max_steps must be at least 1, got {self.points} and {self.max_steps}")
+        for name in ("points", "max_steps"):
+            keep(self, **{name: whole(name, getattr(self, name))})
+        if not isinstance(self.pixels, bool):
+            raise ValueError(f"pixels must be True or False, got {self.pixels!r}")
+        keep(self, **{name: real(name, getattr(self, name)) for name in DYNAMICS})
         self.params()
 
     @property
