@@ -89,7 +89,7 @@ class Pong:
     """How far from a paddle's centre it still returns the ball."""
     steepest: float = 1.5
     """Largest slope of the ball after a hit."""
-    wobble: float = 0.1
+    wobble: float = 0.3
     """Largest difference that chance makes to the slope after a hit."""
 
     agents = ("player_0", "player_1")
@@ -253,7 +253,7 @@ def _check(values: dict[str, np.ndarray]) -> None:
             raise ValueError(f"Pong wants {wanted}; got {name}={values[name].tolist()}")
 
 
-SERVE_HEIGHT, SERVE_SLOPE = 0.5, 0.5
+SERVE_HEIGHT, SERVE_SLOPE = 0.5, 0.7
 """How far from the middle, and how steeply, the ball is served at most; the slope in shares of the steepest."""
 
 
