@@ -67,11 +67,12 @@ class Pong:
     Rewards: 1 for a point won, -1 for one lost.
     Horizon: first to `points` points; truncated after `max_steps` steps.
     Chance: side, height and angle of serves; a little of the angle of returns.
+    References: Alcorn (1972), Pong, Atari; Bellemare et al. (2013), The arcade learning environment, for Pong as a task
+    for learners. The rules are our own.
 
     Lengths are in halves of the court, speeds in these per step. The ball bounces off the upper and lower wall. Where
     it hits a paddle decides how steeply it leaves: straight from the centre, at slope +-`steepest` from the ends. Each
     hit makes it faster; its speed is the one across the court. After a point it is served from the middle line.
-    As a task for learners Pong is known from Atari 2600 [Bellemare et al. 2013]; these are rules of their own.
 
     Raises ValueError for values out of range.
     """

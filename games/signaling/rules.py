@@ -45,19 +45,19 @@ class State(NamedTuple):
 class Signaling:
     """Lewis signalling: the speaker knows the referent, and sends a message; listeners hear it, and then guess.
 
-    Players       a speaker, and one or more listeners who all hear it. They take turns: in every round the speaker
-                  moves first, and its message arrives before the guess.
-    Actions       speaker: a message, Discrete(messages) or MultiDiscrete of `length` symbols; listener:
-                  Discrete(actions), its guess.
-    Observations  of features in [0, 1]. Speaker: the referent one-hot; listener: the messages as heard, newest first,
-                  one-hot by symbol. Both: what they remember of rounds that are over (guesses, and the referents unless
-                  one lasts; the speaker also what it said), and the share of the steps still to come.
-    Rewards       at the guess `payoffs[role, referent, guess]`, to the speaker the mean over listeners; by default 1 to
-                  all if the guess is right. A message costs the speaker `cost` a symbol as it is sent.
-    Horizon       2 * rounds steps.
-    Chance        the referent by `prior`; what the channel does to a message (`games.channel.Channel`).
-    References    [Lewis 1969, Convention; Skyrms 2010, Signals; Huttegger 2007, pooling as a trap; Crawford & Sobel
-                  1982, biased speakers; Lowe et al. 2019, measuring emergent communication].
+    Players: a speaker, and one or more listeners who all hear it. They take turns: in every round the speaker moves
+    first, and its message arrives before the guess.
+    Actions: speaker: a message, Discrete(messages) or MultiDiscrete of `length` symbols; listener: Discrete(actions),
+    its guess.
+    Observations: features in [0, 1]. Speaker: the referent one-hot; listener: the messages as heard, newest first,
+    one-hot by symbol. Both: what they remember of rounds that are over (guesses, and the referents unless one lasts;
+    the speaker also what it said), and the share of the steps still to come.
+    Rewards: at the guess `payoffs[role, referent, guess]`, to the speaker the mean over listeners; by default 1 to all
+    if the guess is right. A message costs the speaker `cost` a symbol as it is sent.
+    Horizon: 2 * rounds steps.
+    Chance: the referent by `prior`; what the channel does to a message (`games.channel.Channel`).
+    References: Lewis (1969), Convention; Skyrms (2010), Signals; Huttegger (2007), for pooling as a trap; Crawford &
+    Sobel (1982), for biased speakers; Lowe et al. (2019), for measures of communication.
 
     With several `rounds` the referent is drawn anew in each, so that a convention can be found within an episode; or it
     is `lasting`, and may be told bit by bit. What was heard stays visible. `games.signaling` has exact values.
