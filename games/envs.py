@@ -13,13 +13,18 @@ from games.stepping import Source
 from games.window import Window
 
 RENDER_FPS = 2
-"""Steps a second in a window."""
+"""Steps a second in a window, where a game does not say (`render_fps`)."""
 
 
 def metadata(game: Game, name: str) -> dict[str, Any]:
     """What PettingZoo wants to know of a face, and `channels` where agents talk (`games.channel.Placement`)."""
     modes = ["human", "ansi", *(["rgb_array"] if isinstance(game, Pictured) else [])]
-    told = {"name": name, "render_modes": modes, "render_fps": RENDER_FPS, "is_parallelizable": True}
+    told = {
+        "name": name,
+        "render_modes": modes,
+        "render_fps": getattr(game, "render_fps", RENDER_FPS),
+        "is_parallelizable": True,
+    }
     if isinstance(game, Talking):
         told["channels"] = [placement.described(game.agents) for placement in game.channels]
     return told
