@@ -90,5 +90,5 @@ def test_the_command_prints_either(capsys, monkeypatch):
     assert "| sound | 25 | 1, BROKEN: dies |" in capsys.readouterr().out
     assert main("tests.games.turns:Turns") == 0
     for wrong in ({}, {"markdown": True}, {"made_by": "games:env", "all": True}):
-        with pytest.raises(ValueError, match="either an import path"):
+        with pytest.raises(ValueError, match="either a name"):
             main(**wrong)
