@@ -30,7 +30,7 @@ def metadata(game: Game, name: str) -> dict[str, Any]:
     return told
 
 
-class Episode:
+class Face:
     """One episode at a time of `game` in a single lane, with names and numbers as PettingZoo wants them.
 
     Seeds start a generator of their own: the same seed gives the same episodes, and restarting without a seed goes on
@@ -233,7 +233,7 @@ class ParallelFace(ParallelEnv):
         max_cycles: int | None = None,
         mask_in_observation: bool = False,
     ):
-        self.episode = Episode(game, name, render_mode, max_cycles, mask_in_observation)
+        self.episode = Face(game, name, render_mode, max_cycles, mask_in_observation)
         self.metadata = self.episode.metadata
         self.render_mode, self.state_space = render_mode, self.episode.state_space
         self.possible_agents = list(self.episode.agents)
@@ -297,7 +297,7 @@ class AECFace(AECEnv):
         mask_in_observation: bool = False,
     ):
         super().__init__()
-        self.episode = Episode(game, name, render_mode, max_cycles, mask_in_observation)
+        self.episode = Face(game, name, render_mode, max_cycles, mask_in_observation)
         self.metadata = self.episode.metadata
         self.render_mode, self.state_space = render_mode, self.episode.state_space
         self.possible_agents = list(self.episode.agents)
