@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from games.canvas import DIM, GREEN, INK, ORANGE, SKY_BLUE, WHITE, Canvas, Colour, mixed
 from games.game import Array, feature_box
 from games.noise import Noise, Purpose
+from games.numbers import keep, whole
 from games.policies import draw_any
 from games.spelling import unknown
 
@@ -20,6 +21,10 @@ LEFT, TOP, WIDTH, HEIGHT = 130.0, 150.0, 790.0, 380.0
 
 class Params(NamedTuple):
     means: Array  # [1 or B, contexts * arms] float32 probabilities of reward 1
+
+
+MOST_MEANS = 2**24
+"""Entries of a table."""
 
 
 class State(NamedTuple):
@@ -59,9 +64,10 @@ class Bandit:
 
     def __post_init__(self) -> None:
         for name in ("contexts", "arms", "horizon"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or not 1 <= value < 2**31:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value}")
+            keep(self, **{name: whole(name, getattr(self, name))})
+        keep(self, seed=whole("seed", self.seed, 0, 2**64 - 1))
+        if self.contexts * self.arms > MOST_MEANS:
+            raise ValueError(f"contexts times arms must be at most {MOST_MEANS:,}, got {self.contexts * self.arms:,}")
         means = self.means
         if means is None:
             means = Noise(self.seed, ["means of a bandit"]).draw(Purpose.INIT, 0, self.contexts, self.arms)

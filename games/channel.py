@@ -14,6 +14,7 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from games.game import Array
+from games.numbers import keep, real, whole
 from games.spelling import unknown
 
 CONTROLS = ("open", "severed", "shuffled")
@@ -67,17 +68,15 @@ class Channel:
     def __post_init__(self) -> None:
         pairs = self.hearers.items() if isinstance(self.hearers, Mapping) else self.hearers
         kept = tuple((int(speaker), tuple(map(int, hearers))) for speaker, hearers in pairs)
-        object.__setattr__(self, "hearers", kept)
+        keep(self, hearers=kept)
         if not kept or len(set(self.speakers)) != len(kept) or not all(hearers for _, hearers in kept):
             raise ValueError(f"hearers must give every speaker once, with somebody who hears it; got {kept}")
+        if not isinstance(self.silence, bool):
+            raise ValueError(f"silence must be True or False, got {self.silence!r}")
         for name, least in (("vocabulary", 1 + self.silence), ("length", 1), ("delay", 0), ("memory", 1)):
-            if getattr(self, name) < least or getattr(self, name) != int(getattr(self, name)):
-                raise ValueError(f"{name} must be a whole number, at least {least}, got {getattr(self, name)!r}")
-        for name in ("noise", "erasure"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be a probability, got {getattr(self, name)!r}")
-        if not 0 <= self.cost < np.inf:
-            raise ValueError(f"cost must be finite and at least 0, got {self.cost!r}")
+            keep(self, **{name: whole(name, getattr(self, name), least, LONGEST)})
+        for name, most in (("noise", 1), ("erasure", 1), ("cost", float(np.finfo(np.float32).max))):
+            keep(self, **{name: real(name, getattr(self, name), 0, most)})
         if self.control not in CONTROLS:
             raise unknown("control of a channel", self.control, CONTROLS)
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from games.canvas import DIM, GREEN, INK, WHITE, Canvas, Colour, mixed, seat_colour
 from games.game import Array, Legal
 from games.lanes import put_like
+from games.numbers import keep, real, whole
 from games.spelling import unknown
 
 
@@ -55,11 +56,10 @@ class LQR:
     """Every control is within [-limit, limit]; exact values hold where the gains ask for no more."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.horizon, int) or not 1 <= self.horizon < 2**31:
-            raise ValueError(f"horizon must be a whole number of at least 1, got {self.horizon}")
-        for name, least in (("start", 0.0), ("noise", 0.0), ("limit", np.nextafter(0, 1))):
-            if not least <= getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be a number of at least {least:g}, got {getattr(self, name)}")
+        keep(self, horizon=whole("horizon", self.horizon))
+        largest = float(np.finfo(np.float32).max)
+        for name, least in (("start", 0.0), ("noise", 0.0), ("limit", float(np.finfo(np.float32).tiny))):
+            keep(self, **{name: real(name, getattr(self, name), least, largest)})
         for name in "ABQR":
             matrix = np.array(getattr(self, name), np.float32).astype(np.float64)
             matrix.setflags(write=False)
@@ -307,6 +307,9 @@ class LinearPolicy:
         return xp.stack(controls, axis=1).clip(-self.limit, self.limit), None
 
 
+MOST_PLAYERS = 1000
+
+
 def lqr(players: int = 1, horizon: int = 20, noise: float = 0.05, limit: float = 1.0) -> LQR:
     """A cart is to be brought to rest at 0 with little force: the linear-quadratic regulator.
 
@@ -323,8 +326,7 @@ def lqr(players: int = 1, horizon: int = 20, noise: float = 0.05, limit: float =
 
     Raises ValueError for no players, and as `LQR` does.
     """
-    if not isinstance(players, int) or players < 1:
-        raise ValueError(f"players must be a whole number of at least 1, got {players}")
+    players = whole("players", players, 1, MOST_PLAYERS)
     push = [[[0.06], [0.6]]] * players
     return LQR(
         A=[[1.0, 0.2], [0.0, 1.0]],

@@ -10,6 +10,7 @@ from gymnasium.spaces import Box, Discrete
 
 from games.game import Array, feature_box
 from games.lanes import to_numpy
+from games.numbers import keep, whole
 from games.spelling import unknown
 
 
@@ -58,9 +59,7 @@ class NormalForm:
         if payoffs.ndim < 2 or payoffs.shape[0] != payoffs.ndim - 1 or payoffs.size == 0:
             raise ValueError(f"payoffs must be [N, k_1, ..., k_N] for N players, got shape {payoffs.shape}")
         _check_finite(payoffs)
-        if not 1 <= self.rounds <= MAX_ROUNDS or self.rounds != int(self.rounds):
-            wanted = f"at least one round, at most {MAX_ROUNDS}, and whole ones"
-            raise ValueError(f"a game has {wanted}; got rounds={self.rounds}")
+        keep(self, rounds=whole("rounds", self.rounds, 1, MAX_ROUNDS))
         if self.labels and len(self.labels) < max(payoffs.shape[1:]):
             raise ValueError(f"labels must name all {max(payoffs.shape[1:])} actions, got {len(self.labels)}")
         payoffs.setflags(write=False)

@@ -155,26 +155,30 @@ def _zeros(columns: int) -> np.ndarray:
 
 
 class Actions:
-    """All combinations of a seat's factors, numbered in C order.
+    """All combinations of a seat's factors, numbered in C order; a Box has `bins` evenly spaced values a dimension.
 
-    Raises ValueError for a Box, or for more than `MOST` of them.
+    Raises ValueError for a Box without bins, or for more than `MOST` of them.
     """
 
     MOST = 1_000_000
 
-    def __init__(self, agent: str, space: Any):
+    def __init__(self, agent: str, space: Any, bins: int | None):
+        self.values: np.ndarray | None = None  # [bins, D]
         if isinstance(space, Box):
-            raise ValueError(f"OpenSpiel's actions are numbers, but {agent} acts in {space}: offer it bins of that")
-        self.flat, self.sizes = space.shape == (), factors(space)
-        self.number = prod(self.sizes)
+            if bins is None:
+                raise ValueError(f"OpenSpiel's actions are numbers, but {agent} acts in {space}: give a number of bins")
+            self.values = np.linspace(space.low, space.high, bins, dtype=np.float32)
+        self.sizes = factors(space) if self.values is None else (bins,) * self.values.shape[1]
+        self.flat, self.number = space.shape == (), prod(self.sizes)
         if self.number > self.MOST:
             raise ValueError(f"OpenSpiel lists all actions, but {agent} has {self.number:,}: at most {self.MOST:,}")
 
     def row(self, action: int) -> np.ndarray:
-        """[1] or [1, factors], as a kernel takes it."""
+        """[1], [1, factors] or [1, D], as a kernel takes it."""
         if self.flat:
             return np.array([action])
-        return np.array([np.unravel_index(action, self.sizes)])
+        choices = np.unravel_index(action, self.sizes)
+        return np.array([choices]) if self.values is None else self.values[choices, np.arange(len(choices))][None]
 
     def legal(self, masks: tuple[np.ndarray, ...] | None) -> list[int]:
         """The numbers of legal actions, from one [1, A_f] mask a factor."""
@@ -192,10 +196,10 @@ class Actions:
 class Rules(Shared):
     """Everything that states of one game share."""
 
-    def __init__(self, game: Game, grid: int | None, seed: int, max_steps: int):
+    def __init__(self, game: Game, grid: int | None, bins: int | None, seed: int, max_steps: int):
         self.game, self.max_steps, self.params = game, max_steps, game.params()
         self.seats = range(len(game.agents))
-        self.actions = [Actions(*pair) for pair in zip(game.agents, game.action_spaces, strict=True)]
+        self.actions = [Actions(*pair, bins) for pair in zip(game.agents, game.action_spaces, strict=True)]
         self.chance: Chance
         self.shared_names = False  # of information states of several seats
         if isinstance(game, TreeGame):

@@ -9,6 +9,7 @@ from gymnasium.spaces import Box, Discrete
 
 from games.canvas import DIM, GREEN, INK, ORANGE, SKY_BLUE, WHITE, Canvas, Colour, mixed
 from games.game import Array
+from games.numbers import keep, real, whole
 from games.spelling import unknown
 
 FORWARD, BACK, LEFT, RIGHT = range(4)
@@ -59,11 +60,10 @@ class TMaze:
     agents = ("player_0",)
 
     def __post_init__(self) -> None:
-        for name, value, least in (("length", self.length, 1), ("max_steps", self.limit, self.length + 1)):
-            if not isinstance(value, int) or not least <= value < 2**31:
-                raise ValueError(f"{name} must be a whole number of at least {least}, got {value}")
-        if not (0 <= self.blur < 0.5 and 0 <= self.bump < np.inf):
-            raise ValueError(f"blur must be in [0, 0.5) and bump not negative, got {self.blur} and {self.bump}")
+        keep(self, length=whole("length", self.length, 1, 2**28), bump=real("bump", self.bump, 0))
+        keep(self, blur=real("blur", self.blur, 0, below=0.5))
+        if self.max_steps is not None:
+            keep(self, max_steps=whole("max_steps", self.max_steps, self.length + 1))
 
     @property
     def limit(self) -> int:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from math import inf
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -19,7 +19,16 @@ try:
 except ImportError:
     raise ImportError("OpenSpiel's package is not here: pip install 'counterplay[openspiel]'") from None
 
-Utility = Literal["general_sum", "zero_sum", "constant_sum", "identical"]
+Utility = Literal["general_sum", "zero_sum", "identical"]
+
+
+class Stakes(NamedTuple):
+    """What the returns of an episode add up to, and (lowest, highest) of them."""
+
+    utility: Utility = "general_sum"
+    lowest: float = -inf
+    highest: float = inf
+
 
 MAX_STEPS = 10_000
 """Of an episode, where the game does not say."""
@@ -33,13 +42,14 @@ def register(
     turn_based: bool = False,
     paid_at_end: bool = False,
     grid: int | None = None,
+    bins: int | None = None,
     max_steps: int | None = None,
-    utility: Utility | None = None,
-    bounds: tuple[float, float] | None = None,
+    stakes: Stakes | None = None,
 ) -> pyspiel.Game:
     """Register a game of ours with OpenSpiel; `pyspiel.load_game(name)` gives it again in this process.
 
-    Actions are numbers: those of a MultiDiscrete space in C order. Information states are all that a seat has seen and
+    Actions are numbers: those of a MultiDiscrete space in C order; a Box is offered in `bins` evenly spaced values a
+    dimension. Information states are all that a seat has seen and
     done; observation tensors are what it sees, padded with zeros where others see more. Truncation, which OpenSpiel
     does not know, and `max_steps` end an episode for good.
 
@@ -53,9 +63,8 @@ def register(
     outcomes of equal probability, (i + 1/2) / grid: exact where all probabilities are multiples of 1 / grid. Where 256
     starts are alike, they are taken to be without chance.
 
-    `utility`, and `bounds` of returns (lowest, highest), are known of normal forms and trees; by default general sums
-    without bounds. Raises ValueError for a name that is none or OpenSpiel's own, for continuous actions, and for
-    arguments that cannot be.
+    `stakes` are known of normal forms and trees; by default general sums without bounds. Raises ValueError for a name
+    that is none or OpenSpiel's own, for continuous actions without bins, and for arguments that cannot be.
 
     >>> from games import make
     >>> from open_spiel.python.algorithms import cfr, exploitability
@@ -66,12 +75,12 @@ def register(
     >>> float(exploitability.exploitability(pennies, solver.average_policy()))
     0.0
     """
-    _check(name, grid, max_steps, utility)
-    form: dict[str, Any] = {"game": game, "grid": grid, "max_steps": max_steps or _horizon(game)}
+    stakes = stakes_of(game) if stakes is None else stakes
+    _check(name, stakes, {"grid": grid, "bins": bins, "max_steps": max_steps})
+    form: dict[str, Any] = {"game": game, "grid": grid, "bins": bins, "max_steps": max_steps or _horizon(game)}
     rules = Rules(**form, seed=0)
-    known_utility, known_bounds = stakes(game)
-    kind = _type(rules, name, turn_based, paid_at_end, utility or known_utility)
-    info = _info(rules, kind, bounds or known_bounds)
+    kind = _type(rules, name, turn_based, paid_at_end, stakes.utility)
+    info = _info(rules, kind, stakes)
 
     class Registered(OurGame):
         def __init__(self, params: dict | None = None):
@@ -82,16 +91,16 @@ def register(
     return pyspiel.load_game(name)
 
 
-def _check(name: str, grid: int | None, max_steps: int | None, utility: str | None) -> None:
+def _check(name: str, stakes: Stakes, numbers: dict[str, int | None]) -> None:
     if not isinstance(name, str) or not re.fullmatch(r"\w+", name):
         raise ValueError(f"a game's name in OpenSpiel is made of letters, digits and _, got {name!r}")
     if name in pyspiel.registered_names() and name not in _ours:
         raise ValueError(f"OpenSpiel has a game {name!r} of its own: choose another name")
-    for what, number in (("grid", grid), ("max_steps", max_steps)):
+    for what, number in numbers.items():
         if number is not None and (not isinstance(number, int) or number < 1):
             raise ValueError(f"{what} must be a whole number, at least 1, or None; got {number!r}")
-    if utility not in (None, *get_args(Utility)):
-        raise unknown("utility", str(utility), get_args(Utility))
+    if stakes.utility not in get_args(Utility):
+        raise unknown("utility", stakes.utility, get_args(Utility))
 
 
 def _horizon(game: Game) -> int:
@@ -125,15 +134,15 @@ def _type(rules: Rules, name: str, turn_based: bool, paid_at_end: bool, utility:
     )
 
 
-def _info(rules: Rules, kind: pyspiel.GameType, bounds: tuple[float, float]) -> pyspiel.GameInfo:
+def _info(rules: Rules, kind: pyspiel.GameType, stakes: Stakes) -> pyspiel.GameInfo:
     zero = {"utility_sum": 0.0} if kind.utility == pyspiel.GameType.Utility.ZERO_SUM else {}
     moves = rules.max_steps * (1 if kind.dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS else len(rules.seats))
     return pyspiel.GameInfo(
         num_distinct_actions=max(actions.number for actions in rules.actions),
         max_chance_outcomes=rules.chance.most,
         num_players=len(rules.seats),
-        min_utility=bounds[0],
-        max_utility=bounds[1],
+        min_utility=stakes.lowest,
+        max_utility=stakes.highest,
         max_game_length=moves,
         **zero,
     )
@@ -277,21 +286,20 @@ class Observer:
         return state.now.seen(player) if state.now else "start"
 
 
-def stakes(game: Game) -> tuple[Utility, tuple[float, float]]:
-    """What kind of sums the returns of an episode have, and (lowest, highest) of them, as far as the game tells."""
+def stakes_of(game: Game) -> Stakes:
+    """As far as the game tells."""
     if isinstance(game, NormalForm):
         returns = game.rounds * game.payoffs.reshape(len(game.choices), -1)
     elif isinstance(game, TreeGame):
         returns = _tree_returns(game.tree)
     else:
-        return "general_sum", (-inf, inf)
-    sums = returns.sum(axis=0)
+        return Stakes()
     utility: Utility = "general_sum"
-    if np.allclose(sums, 0, rtol=0, atol=1e-9):
+    if np.allclose(returns.sum(axis=0), 0, rtol=0, atol=1e-9):
         utility = "zero_sum"
     elif len(returns) > 1 and np.allclose(returns, returns[0], rtol=0, atol=1e-9):
         utility = "identical"
-    return utility, (float(returns.min()), float(returns.max()))
+    return Stakes(utility, float(returns.min()), float(returns.max()))
 
 
 def _tree_returns(tree: Tree) -> np.ndarray:

@@ -27,7 +27,7 @@ UP = (BOTTOM - TOP) / 2 - BALL
 """Pixels of a unit of x and y, so that what touches by the rules touches here."""
 COLOURS = (SKY_BLUE, YELLOW)
 COURT = (22, 30, 58)
-SHOWN = 19
+SHOWN = 25
 """Seed of the episode in docs/: a short one of good rallies."""
 Spot = tuple[float, float]
 

@@ -12,6 +12,7 @@ from array_api_compat import array_namespace
 from gymnasium.spaces import Box, Discrete
 
 from games.game import Array
+from games.numbers import keep, real, whole
 from games.pong.pixels import SHAPE, pixels
 from games.spelling import unknown
 
@@ -66,11 +67,12 @@ class Pong:
     Rewards: 1 for a point won, -1 for one lost.
     Horizon: first to `points` points; truncated after `max_steps` steps.
     Chance: side, height and angle of serves; a little of the angle of returns.
+    References: Alcorn (1972), Pong, Atari; Bellemare et al. (2013), The arcade learning environment, for Pong as a task
+    for learners. The rules are our own.
 
     Lengths are in halves of the court, speeds in these per step. The ball bounces off the upper and lower wall. Where
     it hits a paddle decides how steeply it leaves: straight from the centre, at slope +-`steepest` from the ends. Each
     hit makes it faster; its speed is the one across the court. After a point it is served from the middle line.
-    As a task for learners Pong is known from Atari 2600 [Bellemare et al. 2013]; these are rules of their own.
 
     Raises ValueError for values out of range.
     """
@@ -88,15 +90,18 @@ class Pong:
     """How far from a paddle's centre it still returns the ball."""
     steepest: float = 1.5
     """Largest slope of the ball after a hit."""
-    wobble: float = 0.1
+    wobble: float = 0.3
     """Largest difference that chance makes to the slope after a hit."""
 
     agents = ("player_0", "player_1")
     noise_sizes = (3, 3)  # side, height and slope of a serve; the last also turns the ball when it is hit
 
     def __post_init__(self) -> None:
-        if self.points < 1 or self.max_steps < 1:
-            raise ValueError(f"points and max_steps must be at least 1, got {self.points} and {self.max_steps}")
+        for name in ("points", "max_steps"):
+            keep(self, **{name: whole(name, getattr(self, name))})
+        if not isinstance(self.pixels, bool):
+            raise ValueError(f"pixels must be True or False, got {self.pixels!r}")
+        keep(self, **{name: real(name, getattr(self, name)) for name in DYNAMICS})
         self.params()
 
     @property
@@ -249,7 +254,7 @@ def _check(values: dict[str, np.ndarray]) -> None:
             raise ValueError(f"Pong wants {wanted}; got {name}={values[name].tolist()}")
 
 
-SERVE_HEIGHT, SERVE_SLOPE = 0.5, 0.5
+SERVE_HEIGHT, SERVE_SLOPE = 0.5, 0.7
 """How far from the middle, and how steeply, the ball is served at most; the slope in shares of the steepest."""
 
 

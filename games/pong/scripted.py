@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from array_api_compat import array_namespace
 
 from games.game import Array, Legal
+from games.numbers import keep, real
 from games.policies import draw
 from games.pong.rules import DOWN, STAY, UP, Pong
 
@@ -25,8 +26,7 @@ class Follow:
     noise_size = 1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.skill <= 1:
-            raise ValueError(f"skill must lie in [0, 1], got {self.skill}")
+        keep(self, skill=real("skill", self.skill, 0, 1))
 
     @classmethod
     def of(cls, game: Pong, skill: float = skill) -> "Follow":

@@ -122,7 +122,7 @@ def optimum(game: Signaling) -> float:
     Referents that are drawn anew are told one by one; a lasting one is told ever more finely, round by round. Raises
     ValueError where too many ways to talk would have to be tried: through a channel that is exact and free those of
     more referents than messages and `MAX_DIVIDED`, through others those of more than `MAX_WORK` entries; and for a
-    lasting referent, if the channel is neither exact and free nor useless.
+    lasting referent, if the channel is neither exact and free nor useless, or not all of it is remembered.
 
     >>> optimum(Signaling(states=4, messages=2)), optimum(Signaling(states=4, messages=2, rounds=2, lasting=True))
     (0.5, 1.5)
@@ -132,9 +132,10 @@ def optimum(game: Signaling) -> float:
     if len(rows) == 1:
         return game.rounds * (untold - _share(game) * float(costs[0]))
     free = game.medium.exact and not costs.any()
-    if lasts and not free:
+    if lasts and not (free and game.memory in (None, game.rounds)):
         raise ValueError(
-            "of a referent that lasts several rounds the optimum is known for exact and free channels only"
+            "of a referent that lasts several rounds the optimum is known for exact and free channels only, and agents "
+            f"who remember all {game.rounds} rounds"
         )
     if lasts:
         return game.delay * untold + _divided(weights, len(rows), game.rounds - game.delay)

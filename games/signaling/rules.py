@@ -11,13 +11,16 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from games.channel import Channel, Placement, broadcast, one_hot
 from games.game import Array, feature_box
 from games.lanes import tree_map
+from games.numbers import keep, real, whole
 from games.signaling.payoffs import payoff_tables, priors
 from games.spelling import unknown
 
 if TYPE_CHECKING:
     from games.tree import Tree
 
-MAX_ROUNDS = 10_000
+MOST = {"states": 2**12, "messages": 2**20, "listeners": 2**10, "rounds": 10_000}
+"""What fits in memory, tables and observations included."""
+MOST_BIAS = 1e6
 
 
 class Params(NamedTuple):
@@ -42,19 +45,19 @@ class State(NamedTuple):
 class Signaling:
     """Lewis signalling: the speaker knows the referent, and sends a message; listeners hear it, and then guess.
 
-    Players       a speaker, and one or more listeners who all hear it. They take turns: in every round the speaker
-                  moves first, and its message arrives before the guess.
-    Actions       speaker: a message, Discrete(messages) or MultiDiscrete of `length` symbols; listener:
-                  Discrete(actions), its guess.
-    Observations  of features in [0, 1]. Speaker: the referent one-hot; listener: the messages as heard, newest first,
-                  one-hot by symbol. Both: what they remember of rounds that are over (guesses, and the referents unless
-                  one lasts; the speaker also what it said), and the share of the steps still to come.
-    Rewards       at the guess `payoffs[role, referent, guess]`, to the speaker the mean over listeners; by default 1 to
-                  all if the guess is right. A message costs the speaker `cost` a symbol as it is sent.
-    Horizon       2 * rounds steps.
-    Chance        the referent by `prior`; what the channel does to a message (`games.channel.Channel`).
-    References    [Lewis 1969, Convention; Skyrms 2010, Signals; Huttegger 2007, pooling as a trap; Crawford & Sobel
-                  1982, biased speakers; Lowe et al. 2019, measuring emergent communication].
+    Players: a speaker, and one or more listeners who all hear it. They take turns: in every round the speaker moves
+    first, and its message arrives before the guess.
+    Actions: speaker: a message, Discrete(messages) or MultiDiscrete of `length` symbols; listener: Discrete(actions),
+    its guess.
+    Observations: features in [0, 1]. Speaker: the referent one-hot; listener: the messages as heard, newest first,
+    one-hot by symbol. Both: what they remember of rounds that are over (guesses, and the referents unless one lasts;
+    the speaker also what it said), and the share of the steps still to come.
+    Rewards: at the guess `payoffs[role, referent, guess]`, to the speaker the mean over listeners; by default 1 to all
+    if the guess is right. A message costs the speaker `cost` a symbol as it is sent.
+    Horizon: 2 * rounds steps.
+    Chance: the referent by `prior`; what the channel does to a message (`games.channel.Channel`).
+    References: Lewis (1969), Convention; Skyrms (2010), Signals; Huttegger (2007), for pooling as a trap; Crawford &
+    Sobel (1982), for biased speakers; Lowe et al. (2019), for measures of communication.
 
     With several `rounds` the referent is drawn anew in each, so that a convention can be found within an episode; or it
     is `lasting`, and may be told bit by bit. What was heard stays visible. `games.signaling` has exact values.
@@ -97,26 +100,30 @@ class Signaling:
     """Rounds that are remembered, the one under way included; by default all."""
 
     def __post_init__(self) -> None:
-        for name in ("states", "messages", "listeners", "rounds"):
-            _check_whole(name, getattr(self, name), 1)
-        _check_whole("rounds", self.rounds, 1, MAX_ROUNDS)
+        for name in MOST:
+            keep(self, **{name: whole(name, getattr(self, name), 1, MOST[name])})
         if self.actions is not None:
-            _check_whole("actions", self.actions, 1)
+            keep(self, actions=whole("actions", self.actions, 1, MOST["states"]))
         if self.memory is not None:
-            _check_whole("memory", self.memory, 1, self.rounds)
-        _check_whole("delay", self.delay, 0)
+            keep(self, memory=whole("memory", self.memory, 1, self.rounds))
+        keep(self, delay=whole("delay", self.delay, 0))
         if self.delay and not (self.lasting and self.delay < self.rounds):
             raise ValueError(
                 f"a delay is for a lasting referent and fewer rounds than there are, so that something is heard in "
                 f"time; got delay={self.delay}, rounds={self.rounds}, lasting={self.lasting}: see channel='severed'"
             )
-        if self.bias is not None and (self.payoffs is not None or not np.isfinite(self.bias)):
-            raise ValueError(f"give payoffs or a finite bias, which makes them; got {self.payoffs} and {self.bias}")
+        if self.bias is not None:
+            keep(self, bias=real("bias", self.bias, -MOST_BIAS, MOST_BIAS))
+            if self.payoffs is not None:
+                raise ValueError(f"give payoffs, or a bias, which makes them; got {self.payoffs} and {self.bias}")
         if self.prior is not None:
-            object.__setattr__(self, "prior", _tuples(self.prior))
+            keep(self, prior=_tuples(self.prior))
         if self.payoffs is not None:
-            object.__setattr__(self, "payoffs", _tuples(self.payoffs))
-        _ = self._tables, self.channels  # what they refuse should fail here, not at the first use
+            keep(self, payoffs=_tuples(self.payoffs))
+        checked = self.medium  # which has looked at these, and keeps them as Python's own numbers
+        for name in ("length", "silence", "noise", "erasure", "cost"):
+            keep(self, **{name: getattr(checked, name)})
+        _ = self._tables  # what they refuse should fail here, not at the first use
 
     @cached_property
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
@@ -332,11 +339,6 @@ def _drawn(params: Params, uniforms: Array) -> Array:
 
 def _pushed(register: Array, newest: Array) -> Array:
     return array_namespace(register).concat([newest[:, None], register[:, :-1]], axis=1)
-
-
-def _check_whole(name: str, value: Any, least: int, most: int = 2**20) -> None:
-    if isinstance(value, bool) or value != int(value) or not least <= value <= most:
-        raise ValueError(f"{name} must be a whole number from {least} to {most}, got {value!r}")
 
 
 def _tuples(values: Any) -> Any:

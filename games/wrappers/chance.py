@@ -9,7 +9,8 @@ from gymnasium.spaces import Box
 
 from games import game as contracts
 from games.game import Array, Game
-from games.wrappers.wrapped import Params, State, Wrapped, check_share
+from games.numbers import real
+from games.wrappers.wrapped import Params, State, Wrapped
 
 
 def flickering(game: Game, p: float = 0.5) -> Game:
@@ -17,8 +18,7 @@ def flickering(game: Game, p: float = 0.5) -> Game:
 
     Raises ValueError for a p out of [0, 1].
     """
-    check_share("p", p)
-    return Flickering(game, p)
+    return Flickering(game, real("p", p, 0, 1))
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,7 @@ def sticky_actions(game: Game, p: float = 0.25) -> Game:
     Where that is illegal by now, or nothing has been done yet, the choice stands. Raises ValueError for a p out of
     [0, 1].
     """
-    check_share("p", p)
-    return StickyActions(game, p)
+    return StickyActions(game, real("p", p, 0, 1))
 
 
 @dataclass(frozen=True)

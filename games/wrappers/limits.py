@@ -8,6 +8,7 @@ from gymnasium.spaces import Box
 
 from games import game as contracts
 from games.game import Array, Game
+from games.numbers import whole
 from games.wrappers.wrapped import Params, State, Wrapped, check_features
 
 
@@ -16,11 +17,9 @@ def time_limit(game: Game, steps: int, aware: bool = False) -> Game:
 
     Raises ValueError for no steps, and for `aware` where somebody observes pictures.
     """
-    if not isinstance(steps, int) or not 1 <= steps < 2**31:
-        raise ValueError(f"steps must be a whole number of at least 1, got {steps}")
     if aware:
         check_features(game, "the time")
-    return TimeLimit(game, steps, aware)
+    return TimeLimit(game, whole("steps", steps), aware)
 
 
 @dataclass(frozen=True)

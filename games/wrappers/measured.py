@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from games.game import Game, Playable
-from games.lanes import lanes_of, to_numpy
+from games.game import Game
+from games.lanes import GameLanes, to_numpy
 from games.noise import Purpose
 from games.play import MAX_STEPS
 from games.policies import Uniform
@@ -20,13 +20,13 @@ class Moments(NamedTuple):
     deviations: tuple[Numbers, ...]
 
 
-def moments(game: Game | Playable, episodes: int = 100, seed: int = 0) -> Moments:
+def moments(game: Game, episodes: int = 100, seed: int = 0) -> Moments:
     """Means and standard deviations of what each seat sees when it acts, under uniform play.
 
     Raises ValueError for no episodes, for one that is still going after `MAX_STEPS` steps, and for a seat that never
     acts.
     """
-    lanes = lanes_of(game, episodes)
+    lanes = GameLanes(game, episodes)
     lanes.reset(seed, "moments")
     players = [Uniform.of(space) for space in lanes.action_spaces]
     # Of every feature: how often it was seen, the sum, the sum of squares; there is no room for all that is seen.

@@ -9,6 +9,7 @@ from gymnasium.spaces import Box
 
 from games import game as contracts
 from games.game import Array, Game
+from games.numbers import real, whole
 from games.wrappers.measured import Moments, Numbers
 from games.wrappers.wrapped import Params, State, Wrapped, check_features
 
@@ -20,13 +21,16 @@ def normalised(game: Game, moments: Moments | None = None, clip: float = 10.0) -
     scaled from its bounds to [0, 1]. Raises ValueError for moments of other observations, for bounds that are not
     finite, and for a clip that is not positive.
     """
-    if not clip > 0:
-        raise ValueError(f"clip must be positive, got {clip}")
+    clip = real("clip", clip, float(np.finfo(np.float32).tiny))
     if moments is not None:
         sizes = [int(np.prod(space.shape)) for space in game.observation_spaces]
         for name, numbers in zip(Moments._fields, moments, strict=True):
             if [len(each) for each in numbers] != sizes:
                 raise ValueError(f"{name} must be of {sizes} features, got {[len(each) for each in numbers]}")
+            if not all(np.isfinite(each).all() for each in numbers):
+                raise ValueError(f"{name} must be finite, got {numbers}")
+        if any(width < 0 for each in moments.deviations for width in each):
+            raise ValueError(f"deviations must not be negative, got {moments.deviations}")
         widths = tuple(tuple(width or 1.0 for width in each) for each in moments.deviations)
         return Normalised(game, moments.means, widths, -clip, clip)
     for agent, space in zip(game.agents, game.observation_spaces, strict=True):
@@ -78,15 +82,16 @@ class Normalised(Wrapped):
         return self._scaled(super().observe(params, state, seat), params.own[seat])
 
 
+MOST_FRAMES = 1024
+
+
 def stacked(game: Game, frames: int = 4) -> Game:
     """What was seen in the last `frames` steps in one observation, the newest first [Mnih et al. 2015].
 
     Features become [frames * D], pictures [frames, height, width] or [frames * channels, height, width]. Before
     anything else was seen it is the first observation, over and over. Raises ValueError for no frames.
     """
-    if not isinstance(frames, int) or frames < 1:
-        raise ValueError(f"frames must be a whole number of at least 1, got {frames}")
-    return Stacked(game, frames)
+    return Stacked(game, whole("frames", frames, 1, MOST_FRAMES))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from games.game import Array, Game
-from games.wrappers.wrapped import Params, State, Wrapped, check_share
+from games.numbers import real
+from games.wrappers.wrapped import Params, State, Wrapped
 
 
 def mixed_reward(game: Game, share: float = 1.0) -> Game:
@@ -11,8 +12,7 @@ def mixed_reward(game: Game, share: float = 1.0) -> Game:
 
     Raises ValueError for a share out of [0, 1].
     """
-    check_share("share", share)
-    return MixedReward(game, share)
+    return MixedReward(game, real("share", share, 0, 1))
 
 
 @dataclass(frozen=True)

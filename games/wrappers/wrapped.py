@@ -8,7 +8,8 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from games import game as contracts
-from games.game import Array, Game, Legal, Pictured
+from games.game import Array, Game, Legal, Pictured, Talking
+from games.numbers import keep
 
 
 class Params(NamedTuple):
@@ -26,30 +27,27 @@ class Wrapped:
     """`game` as it is: a wrapper overrides what it changes, and nothing else.
 
     Its own uniforms are the last columns of the noise, and what it adds to observations comes after what was there, so
-    that the game itself, and who reads it, find all where it was. `frame` is there where the game has it.
-    Raises ValueError for what is no `games.game.Game`.
+    that the game itself, and who reads it, find all where it was. `frame` and `channels` are there
+    where the game has them. Raises ValueError for what is no `games.game.Game`.
     """
 
     game: Game
 
     def __post_init__(self) -> None:
-        if not isinstance(self.game, Game):
+        if not isinstance(self.game, Game) or isinstance(self.game, type):
             raise ValueError(
                 f"only a games.game.Game can be wrapped, got {type(self.game).__name__}: "
                 "wrap other environments before they become lanes, e.g. by SuperSuit"
             )
-        # Whether there are pictures must show in the object itself: `Pictured` looks for the attribute.
+        # Whether there are pictures, and whether agents talk, must show in the object itself: protocols look there.
         if isinstance(self.game, Pictured):
-            object.__setattr__(self, "frame", partial(_frame, self.game))
+            keep(self, frame=partial(_frame, self.game))
+        if isinstance(self.game, Talking):
+            keep(self, channels=self.game.channels)
 
     @property
     def agents(self) -> tuple[str, ...]:
         return self.game.agents
-
-    @property
-    def channels(self) -> tuple:
-        """Of a game whose agents talk; () for others."""
-        return getattr(self.game, "channels", ())
 
     @property
     def observation_spaces(self) -> tuple[Box, ...]:
@@ -114,12 +112,6 @@ class Wrapped:
 
 def _frame(game: Pictured, params: Params, state: State, lane: int = 0) -> np.ndarray:
     return game.frame(params.inner, state.inner, lane)
-
-
-def check_share(name: str, value: float) -> None:
-    """Raises ValueError for a value out of [0, 1]."""
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name} must be in [0, 1], got {value}")
 
 
 def check_features(game: Game, what: str) -> None:

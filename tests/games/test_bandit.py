@@ -95,7 +95,7 @@ def test_many_arms_fit_into_the_picture():
         (lambda: Bandit(1, 2, means=[[0.5, float("nan")]]), "probabilities"),
         (lambda: GAME.params(means=np.zeros((3, 2, 2))), r"= \[2, 3\], got \[3, 2, 2\]"),
         (lambda: GAME.params(mean=0), "did you mean 'means'"),
-        (lambda: Bandit(seed=-1), "non-negative"),
+        (lambda: Bandit(seed=-1), "seed must be a whole number of at least 0"),
     ],
 )
 def test_mistakes_are_refused(make, message):

@@ -161,14 +161,14 @@ def test_lanes_may_have_tables_of_their_own(xp):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Channel(vocabulary=0), "vocabulary must be a whole number, at least 1, got 0"),
+        (lambda: Channel(vocabulary=0), "vocabulary must be a whole number of at least 1 and at most"),
         (lambda: Channel(vocabulary=1, silence=True), "at least 2"),
         (lambda: Channel(length=1.5), "length must be a whole number"),
         (lambda: Channel(delay=-1), "delay"),
         (lambda: Channel(memory=0), "memory"),
-        (lambda: Channel(noise=1.1), "noise must be a probability"),
-        (lambda: Channel(erasure=float("nan")), "erasure must be a probability"),
-        (lambda: Channel(cost=-1), "cost must be finite"),
+        (lambda: Channel(noise=1.1), "noise must be a finite number of at least 0 and at most 1, got 1.1"),
+        (lambda: Channel(erasure=float("nan")), "erasure must be a finite number"),
+        (lambda: Channel(cost=-1), "cost must be a finite number of at least 0"),
         (lambda: Channel(control="suffled"), "did you mean 'shuffled'"),
         (lambda: Channel({}), "hearers must give"),
         (lambda: Channel({0: []}), "hearers must give"),

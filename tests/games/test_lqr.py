@@ -156,8 +156,8 @@ def test_pictures_and_texts_show_states_and_controls():
     ("change", "message"),
     [
         ({"horizon": 0}, "horizon must be a whole number"),
-        ({"noise": -0.1}, "noise must be a number of at least 0, got -0.1"),
-        ({"limit": 0.0}, "limit must be a number"),
+        ({"noise": -0.1}, "noise must be a finite number of at least 0 and at most .*, got -0.1"),
+        ({"limit": 0.0}, "limit must be a finite number"),
         ({"B": [[1.0], [0.0]]}, r"B must be \[N, d, m\] for N players, got \(2, 1\)"),
         ({"A": np.eye(3)}, r"matrices must be \{'A': \(2, 2\)"),
         ({"A": [[np.nan, 0], [0, 1]]}, "A must be finite"),
@@ -173,7 +173,7 @@ def test_mistakes_are_refused(change, message):
 
 
 def test_other_mistakes_are_refused():
-    with pytest.raises(ValueError, match="players must be a whole number of at least 1, got 0"):
+    with pytest.raises(ValueError, match="players must be a whole number of at least 1 and at most 1,000, got 0"):
         games.make("lqr", players=0)
     with pytest.raises(ValueError, match=r"gains must be \(1, 20, 1, 2\), got \(2,\)"):
         GAMES["one"].values([1.0, 2.0])

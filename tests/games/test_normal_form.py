@@ -70,9 +70,9 @@ def test_blotto_is_symmetric_zero_sum_and_names_its_plans():
     [
         (lambda: NormalForm(np.zeros((3, 2, 2))), "for N players"),
         (lambda: NormalForm(np.full((2, 2, 2), np.inf)), "finite"),
-        (lambda: NormalForm(rounds=0), "at least one round"),
-        (lambda: NormalForm(rounds=2**31), "at most 2147483646"),
-        (lambda: NormalForm(rounds=float("inf")), "got rounds=inf"),
+        (lambda: NormalForm(rounds=0), "rounds must be a whole number of at least 1"),
+        (lambda: NormalForm(rounds=2**31), "at most 2,147,483,646"),
+        (lambda: NormalForm(rounds=float("inf")), "got inf"),
         (lambda: NormalForm().params(payoffs=np.full((5, 2, 2, 2), np.nan)), "finite"),
         (lambda: NormalForm().params(payoffs=np.full((2, 2, 2), 1e39)), "finite"),
         (lambda: NormalForm(labels=("a",)), "name all 2 actions"),

@@ -221,8 +221,8 @@ def test_dynamics_may_differ_from_lane_to_lane():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"points": 0}, "points and max_steps must be at least 1, got 0 and 1000"),
-        ({"max_steps": 0}, "points and max_steps"),
+        ({"points": 0}, "points must be a whole number of at least 1, got 0"),
+        ({"max_steps": 0}, "max_steps must be a whole number"),
         ({"serve_speed": 0.3}, r"serve_speed <= top_speed.*got serve_speed=\[0.3\]"),
         ({"speed_up": 0.9}, "got speed_up"),
         ({"top_speed": 1.5}, "got top_speed"),
@@ -230,7 +230,7 @@ def test_dynamics_may_differ_from_lane_to_lane():
         ({"reach": 0.05}, "got reach"),
         ({"steepest": 6.0}, "got steepest"),
         ({"wobble": 2.0}, "got wobble"),
-        ({"wobble": float("nan")}, "got wobble"),
+        ({"wobble": float("nan")}, "wobble must be a finite number"),
     ],
 )
 def test_values_that_make_no_game_are_refused(wrong, message):
@@ -256,7 +256,7 @@ def test_attention_is_the_share_of_steps_that_are_not_random():
     np.testing.assert_allclose(Follow(0.0).probabilities(seen, None)[0], [[1 / 3, 1 / 3, 1 / 3]], rtol=1e-6)
     np.testing.assert_allclose(Follow(0.4).probabilities(seen, None)[0], [[0.2, 0.6, 0.2]], rtol=1e-6)
     np.testing.assert_allclose(Follow(1.0).probabilities(seen, None)[0], [[0, 1, 0]], atol=1e-7)
-    with pytest.raises(ValueError, match=r"skill must lie in \[0, 1\], got 1.1"):
+    with pytest.raises(ValueError, match=r"skill must be a finite number of at least 0 and at most 1, got 1.1"):
         Follow(1.1)
     with pytest.raises(ValueError, match="pixels=False"):
         Follow.of(Pong(pixels=True))

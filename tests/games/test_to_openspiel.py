@@ -26,7 +26,7 @@ from games.external import external
 from games.normal_form import NormalForm
 from games.openspiel import openspiel
 from games.openspiel_payoffs import from_openspiel, to_matrix_game, to_tensor_game
-from games.to_openspiel import register
+from games.to_openspiel import Stakes, register
 from marl.population import evaluate
 from metasolvers.alpharank import alpha_rank
 from metasolvers.zero_sum import maximin
@@ -41,7 +41,7 @@ FORMS = [{}, {"turn_based": True}, {"grid": 2}, {"paid_at_end": True}]
 def test_every_game_passes_openspiels_own_check(name):
     game = games.make(name)
     for form in FORMS if name in games.GAMES else FORMS[:1]:
-        ours = register(game, "our_game", max_steps=5, **form)
+        ours = register(game, "our_game", bins=3, max_steps=5, **form)
         assert ours.num_players() == len(game.agents)
         sampled = ours.get_type().chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
         pyspiel.random_sim_test(ours, num_sims=1, serialize=not sampled, verbose=False)
@@ -193,7 +193,7 @@ def test_a_history_gives_the_same_state_again():
 
 def test_search_finds_what_pays():
     """Monte Carlo tree search through turns and drawn chance: playing 1 pays half of the time, 0 never."""
-    ours = register(Turns(), "our_turns", paid_at_end=True, bounds=(0, 2))
+    ours = register(Turns(), "our_turns", paid_at_end=True, stakes=Stakes("general_sum", 0, 2))
     random = np.random.RandomState(0)
     evaluator = mcts.RandomRolloutEvaluator(random_state=random)
     bot = mcts.MCTSBot(ours, 2, 200, evaluator, solve=False, random_state=random)
@@ -224,14 +224,22 @@ REFUSED = [
     ({"name": "kuhn_poker"}, "OpenSpiel has a game 'kuhn_poker' of its own"),
     ({"grid": 0}, "grid must be a whole number, at least 1, or None; got 0"),
     ({"max_steps": 1.5}, "max_steps must be a whole number"),
-    ({"utility": "zero"}, "unknown utility 'zero'; did you mean 'zero_sum'"),
+    ({"bins": "many"}, "bins must be a whole number"),
+    ({"stakes": Stakes("zero")}, "unknown utility 'zero'; did you mean 'zero_sum'"),
+    ({"game": games.make("lqr")}, r"player_0 acts in Box.*: give a number of bins"),
 ]
 
 
 @pytest.mark.parametrize(("params", "message"), REFUSED)
 def test_what_cannot_be_registered_is_refused(params, message):
     with pytest.raises(ValueError, match=message):
-        register(games.make("matching_pennies"), **({"name": "our_pennies"} | params))
+        register(**({"game": games.make("matching_pennies"), "name": "our_pennies"} | params))
+
+
+def test_continuous_actions_are_offered_in_bins():
+    game = games.make("lqr")
+    state = register(game, "our_lqr", bins=5).new_initial_state()
+    assert [state.rules.actions[0].row(action).tolist() for action in (0, 1, 4)] == [[[-1]], [[-0.5]], [[1]]]
 
 
 RANDOM = np.random.default_rng(0).normal(size=(3, 2, 3, 2))

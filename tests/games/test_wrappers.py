@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import games
 from games.conformance import check, check_faces, check_game
 from games.envs import AECFace, ParallelFace
-from games.game import Pictured, feature_box
+from games.game import Pictured, Talking, feature_box
 from games.lanes import GameLanes, to_numpy
 from games.noise import Purpose
 from games.play import play
@@ -146,7 +146,7 @@ def test_channels_are_kept():
         channels = ("signal",)
 
     assert stacked(time_limit(Talks(), 3)).channels == ("signal",)
-    assert stacked(Turns()).channels == ()
+    assert not isinstance(stacked(Turns()), Talking)
 
 
 def test_parameters_reach_the_game():
@@ -330,14 +330,20 @@ def test_time_runs_out_and_can_be_seen():
 @pytest.mark.parametrize(
     ("wrap", "message"),
     [
-        (lambda: mixed_reward(Turns(), 1.5), r"share must be in \[0, 1\], got 1.5"),
-        (lambda: flickering(Turns(), -0.1), r"p must be in \[0, 1\], got -0.1"),
-        (lambda: sticky_actions(Turns(), float("nan")), r"p must be in \[0, 1\], got nan"),
-        (lambda: stacked(Turns(), 0), "frames must be a whole number of at least 1, got 0"),
+        (lambda: mixed_reward(Turns(), 1.5), "share must be a finite number of at least 0 and at most 1, got 1.5"),
+        (lambda: flickering(Turns(), -0.1), "p must be a finite number of at least 0 and at most 1, got -0.1"),
+        (
+            lambda: sticky_actions(Turns(), float("nan")),
+            "p must be a finite number of at least 0 .* got nan",
+        ),
+        (lambda: stacked(Turns(), 0), "frames must be a whole number of at least 1 and at most 1,024, got 0"),
+        (lambda: time_limit(Turns(), True), "steps must be a whole number of at least 1, got True"),
+        (lambda: flickering(Turns, 0.5), "only a games.game.Game can be wrapped"),
+        (lambda: normalised(Turns(), Moments(((np.nan, 0.0), (0.0,)), ((1.0, 1.0), (1.0,)))), "must be finite"),
         (lambda: time_limit(Turns(), 2.5), "steps must be a whole number of at least 1, got 2.5"),
         (lambda: time_limit(Pictures(), 2, aware=True), r"the time is added to features .*player_0 .*\[2, 3, 2\]"),
         (lambda: agent_indicator(Pictures()), "the indicator is added to features"),
-        (lambda: normalised(Turns(), clip=0), "clip must be positive, got 0"),
+        (lambda: normalised(Turns(), clip=0), "clip must be a finite number of at least .*, got 0"),
         (lambda: normalised(Turns(), moments(games.make("lqr"), 2)), r"means must be of \[2, 1\] features, got \[3\]"),
         (lambda: normalised(Endless()), r"player_0 observes Box\(-inf.* without finite bounds .* give moments"),
         (lambda: moments(Endless(), 2), "2 episodes did not end within 50 steps: set a `time_limit`"),
