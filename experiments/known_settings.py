@@ -1,5 +1,7 @@
 """Settings that are known to work, by game; and what to begin with where none are."""
 
+import re
+from dataclasses import replace
 from typing import Any
 
 from marl.oracles.ppo import PPO
@@ -28,8 +30,17 @@ STEPPED: dict[str, Any] = {
 }
 """For environments that are stepped one by one: steps are dear."""
 
-KNOWN: dict[str, dict[str, Any]] = {}
-"""By name: what differs from the above."""
+KNOWN: dict[str, dict[str, Any]] = {
+    "simple_tag": {
+        "iterations": 2,
+        "episodes": 32,
+        "ppo": replace(STEPPED["ppo"], steps=65_536, gamma=0.95),
+        "gap_steps": 0,
+        "gap_episodes": 100,
+        "teams": ("0,1,2", "3"),  # those who chase, and who runs away
+    },
+}
+"""By name, without package and version: what differs from the above."""
 
 
 def settings_of(game: str) -> dict[str, Any]:
@@ -39,4 +50,5 @@ def settings_of(game: str) -> dict[str, Any]:
 
     name = game.partition("(")[0]
     kind = OURS if name in GAMES or name.startswith(PREFIX) else STEPPED
-    return kind | KNOWN.get(name, {})
+    known = re.sub(r"_v\d+$", "", re.split(r"[./:]", name)[-1])
+    return kind | KNOWN.get(known, {})
