@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from games.board import Board
 from games.openspiel import canonical, load, tensors
 from games.processes import hosting
-from games.stepping import Board, SteppedLanes
+from games.stepping import SteppedLanes
 
 PREFIX = "openspiel_stepped:"
 """What the names of stepped games begin with."""

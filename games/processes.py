@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from games.board import Board, blank_actions
 from games.spawning import Spawned, portable
-from games.stepping import CLOSED, Board, Here, Host, Source, blank_actions
+from games.stepping import CLOSED, Here, Host, Source
 
 STEP, DONE = b"step", b"done"
 """What is said of a step; otherwise a worker is sent the pickled arguments of a reset, and answers a pickled error."""

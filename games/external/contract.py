@@ -2,9 +2,6 @@
 
 from typing import Any
 
-FAULTS = (Exception, SystemExit)
-"""What an environment may raise; sys.exit in one would end the whole run, and silently."""
-
 
 class BrokenContract(ValueError):
     """An environment broke a rule of PettingZoo's interface, or raised; `rule` is a name of `games.conformance.RULES`.

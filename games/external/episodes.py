@@ -8,9 +8,10 @@ import numpy as np
 from gymnasium.spaces import Box, Space
 from pettingzoo import AECEnv, ParallelEnv
 
-from games.external.contract import FAULTS, BrokenContract, Fault
+from games.board import Board
+from games.external.contract import BrokenContract, Fault
 from games.external.spaces import Moves, Sight
-from games.stepping import Board
+from games.faults import FAULTS
 
 
 class Facts(NamedTuple):

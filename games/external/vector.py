@@ -15,11 +15,13 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
-from games.external.contract import FAULTS, BrokenContract, Fault
+from games.board import Board
+from games.external.contract import BrokenContract, Fault
 from games.external.gymnasium import AGENT, PREFIX, registered
 from games.external.spaces import Moves, Sight, moves, sight
+from games.faults import FAULTS
 from games.noise import unit_seed
-from games.stepping import CLOSED, Board, SteppedLanes
+from games.stepping import CLOSED, SteppedLanes
 
 PINNED = {"autoreset_mode": AutoresetMode.SAME_STEP}
 """What vector environments are asked for that let one choose; it is what lanes do."""

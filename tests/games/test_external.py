@@ -12,10 +12,10 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, Text
 
 import games
+from games.board import Board
 from games.conformance import LANES, check_lanes
 from games.external import BrokenContract, external
 from games.game import Playable
-from games.stepping import Board
 from tests.games.broken_envs import Raises, Sound, SoundAEC
 from tests.games.external_envs import FAULTS, ComesAndGoes, MasksLate, SeesNaN
 from tests.golden_cases import select

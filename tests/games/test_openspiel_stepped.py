@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import games
 from games import exact
+from games.board import Board
 from games.conformance import check, check_faces, check_lanes
 from games.openspiel import openspiel, walk
 from games.openspiel_stepped import Stepped, drawn, rules_of
 from games.play import play
 from games.policies import Uniform
-from games.stepping import Board
 from games.tree_game import State
 from tests.games.test_openspiel import CASES
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
+from games.board import Board
 from games.game import Outcome, feature_box
-from games.stepping import Board, SteppedLanes
+from games.stepping import SteppedLanes
 
 GRIEF = 2
 """The walker's action that brings on what `Walks.grief` names."""
