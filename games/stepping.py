@@ -8,6 +8,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box
 
 from games.board import Board, Seats, blank_actions
+from games.faults import FAULTS, closed_after_errors
 from games.game import Array, Legal, Outcome, factors
 from games.noise import Noise, unit_seed
 
@@ -66,26 +67,39 @@ class Host(Protocol):
         """One step of every lane; those whose episode ends start the next one at once."""
 
     def close(self) -> None:
-        """Close every environment; may be called again. `reset` and `step` raise ValueError from then on."""
+        """Close every environment, then raise the first error of one that failed to; may be called again.
+
+        `reset` and `step` raise ValueError from then on.
+        """
 
 
 class Here:
-    """Episodes in this process, shown on `board`, or on one of their own. Implements `Host`."""
+    """Episodes in this process, shown on `board`, or on one of their own. Implements `Host`.
+
+    Where one fails the others would be a step ahead of it, or behind: all are closed.
+    """
 
     def __init__(self, source: Source, num_lanes: int, board: Board | None = None):
         self.board = Board.of(source, num_lanes) if board is None else board
         self.rows = [self.board.row(lane) for lane in range(num_lanes)]
         self.episodes: list[Episode] = []
-        try:
+        with closed_after_errors(self.close):
             for _ in self.rows:
                 self.episodes.append(source.episode())
-        except BaseException:
-            self.close()
-            raise
 
     def reset(self, seed: int, names: Sequence[str]) -> None:
         if not self.episodes:
             raise ValueError(CLOSED)
+        with closed_after_errors(self.close):
+            self._reset(seed, names)
+
+    def step(self, actions: Sequence[np.ndarray]) -> None:
+        if not self.episodes:
+            raise ValueError(CLOSED)
+        with closed_after_errors(self.close):
+            self._step(actions)
+
+    def _reset(self, seed: int, names: Sequence[str]) -> None:
         self.seed, self.names, self.begun = seed, list(names), [0] * len(self.rows)
         for part in (self.board.rewards, self.board.terminated, self.board.truncated, self.board.done):
             part[:] = 0
@@ -93,9 +107,7 @@ class Here:
             self._begin(lane)
         self._blank()
 
-    def step(self, actions: Sequence[np.ndarray]) -> None:
-        if not self.episodes:
-            raise ValueError(CLOSED)
+    def _step(self, actions: Sequence[np.ndarray]) -> None:
         board = self.board
         for flags in (board.terminated, board.truncated):
             flags[board.done] = False
@@ -142,8 +154,14 @@ class Here:
                     mask[~board.acting[:, seat]] = False
 
     def close(self) -> None:
+        failures = []
         while self.episodes:
-            self.episodes.pop().close()
+            try:
+                self.episodes.pop().close()
+            except FAULTS as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
 
 def _items(actions: np.ndarray) -> list:
@@ -158,12 +176,12 @@ class SteppedLanes:
     functions of (seed, unit, lane, how many came before), as far as the environments are of their seeds. `close` lets
     go of the environments; so does the garbage collector.
 
-    Raises ValueError for no lanes; whatever an environment raises.
+    Raises ValueError for no lanes; whatever an environment raises, after which the lanes are closed.
     """
 
     def __init__(self, source: Seats, num_lanes: int, host: Callable[[Any, int], Host] = Here):
-        if num_lanes < 1:
-            raise ValueError(f"lanes need at least one episode to play, got num_lanes={num_lanes}")
+        if not isinstance(num_lanes, int | np.integer) or num_lanes < 1:
+            raise ValueError(f"lanes need at least one episode to play, a whole number, got num_lanes={num_lanes!r}")
         self.num_lanes, self.agents = num_lanes, source.agents
         self.observation_spaces, self.action_spaces = source.observation_spaces, source.action_spaces
         self._host = host(source, num_lanes)
@@ -204,6 +222,9 @@ class SteppedLanes:
 
     def _checked(self, actions: tuple[Array, ...]) -> list[np.ndarray]:
         """The actions as a host takes them: environments see the same wherever they are."""
+        strange = [type(action).__name__ for action in actions if not isinstance(action, np.ndarray)]
+        if strange:
+            raise ValueError(f"actions must be one NumPy array a seat, in the order of agents; got a {strange[0]}")
         shapes = [wanted.shape for wanted in self._wanted]
         if [action.shape for action in actions] != shapes:
             raise ValueError(f"actions must be {shapes}, got {[action.shape for action in actions]}")
