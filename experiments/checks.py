@@ -83,8 +83,8 @@ def check_processes(game: "Game | Playable", workers: int | None) -> None:
     number = number_of(workers, len(game.agents))
     if getattr(game, "workers", 0) and number > 1:
         raise ValueError(
-            f"a worker process cannot have worker processes, but {number} train and play side by side, and the game wants "
-            "some of its own: leave out workers= of the game, or use --workers 1"
+            f"a worker process cannot have worker processes, but {number} train and play side by side, and the game "
+            "wants some of its own: leave out workers= of the game, or use --workers 1"
         )
 
 

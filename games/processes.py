@@ -21,8 +21,8 @@ from games.faults import closed_after_errors
 from games.spawning import Spawned, portable
 from games.stepping import CLOSED, Here, Host, Source
 
-STEP, DONE = b"step", b"done"
-"""What is said of a step; otherwise a worker is sent the pickled arguments of a reset, and answers a pickled error."""
+MAKE, STEP, DONE = b"make", b"step", b"done"
+"""What is said; but a worker is sent the pickled arguments of a reset, and answers a pickled error."""
 
 LOOK = 1.0
 """Seconds between looks at whether silent workers live."""
@@ -77,7 +77,7 @@ class Processes:
                 self._workers.append(worker)
                 self._selector.register(worker.connection, EVENT_READ, index)
             self._await_replies(None)  # processes start, and import what makes environments
-            self._await_replies(timeout)  # they have made them
+            self._tell([MAKE] * count)
 
     def reset(self, seed: int, names: Sequence[str]) -> None:
         self._tell([pickle.dumps((seed, names[lanes])) for lanes in self._blocks])
@@ -193,6 +193,7 @@ def _serve(connection: Connection, pickled: bytes, blocks: list[Any], num_lanes:
     with ExitStack() as stack, suppress(EOFError, OSError):
         with _told(connection, where):
             source = _unpickled(pickled)
+        connection.recv_bytes()  # which is MAKE
         with _told(connection, where):
             host, actions = _host(source, blocks, num_lanes, slice(start, stop))
             stack.callback(host.close)

@@ -32,7 +32,8 @@ def facts_of(env: AECEnv | ParallelEnv, masks: bool | None) -> Facts:
     """Raises BrokenContract where the environment does not start, or has not the agents and spaces it should."""
     name = type(env).__name__
     try:
-        name, ids = _call("str(env)", str, env), _ids(env)
+        name = _call("str(env)", str, env)
+        ids = _ids(env)
         spaces = [_spaces(env, agent) for agent in ids]
         shown = _call("reset(seed=0)", env.reset, seed=0)
         infos = _pair(shown)[1] if isinstance(env, ParallelEnv) else env.infos
