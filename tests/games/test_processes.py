@@ -21,9 +21,9 @@ from games.stepping import SteppedLanes
 from marl.workers import Processes as UnitWorkers
 from marl.workers import Unit
 from tests.games.walks import GRIEF, Lost, Walks, step
+from tests.killed import ended_by, started
 
 INTERRUPTIBLE = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # what runs in the background ignores it
-ROOT = Path(__file__).resolve().parents[2]
 LANES = 7
 
 SCRIPT = """
@@ -204,15 +204,7 @@ def test_no_worker_outlives_the_process_that_started_it(signum, grief, tmp_path)
         pids = tmp_path / "pids"
         assert eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
         workers = [int(pid) for pid in pids.read_text().split()]
-        if signum == signal.SIGINT:
-            os.killpg(process.pid, signum)
-        else:
-            process.send_signal(signum)
-        try:
-            process.wait(30)
-        finally:
-            process.kill()
-        errors = process.stderr.read()
+        errors = ended_by(signum, process)
     assert errors.count("Traceback") == (signum == signal.SIGINT)  # its own, and none of the workers
     assert eventually(lambda: not any(alive(pid) for pid in workers))
 
@@ -231,9 +223,7 @@ def test_a_script_that_would_start_itself_again_is_told_so(tmp_path):
 
 def script(folder: Path, code: str, grief: str) -> subprocess.Popen:
     (folder / "script.py").write_text(code.replace("import sys\n", f"import signal, sys\n{INTERRUPTIBLE}\n"))
-    command = [sys.executable, folder / "script.py", folder / "pids", grief]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True, env=environment)
+    return started([sys.executable, folder / "script.py", folder / "pids", grief])
 
 
 @pytest.mark.parametrize("cycles", [2, pytest.param(1000, marks=pytest.mark.slow)])
