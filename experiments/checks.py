@@ -61,17 +61,31 @@ def check_trainable(game: "Game | Playable", name: str) -> None:
     """Raises ValueError for what PPO cannot see or do: observations that are no rows, actions without number."""
     from gymnasium.spaces import Box
 
+    from games.game import Game
+
     for agent, acts, sees in zip(game.agents, game.action_spaces, game.observation_spaces, strict=True):
         if isinstance(acts, Box):
-            raise ValueError(
-                f"PPO chooses among numbered actions, but {agent} of {name} acts in {acts}: give an environment bins, "
-                f'as in "{name.partition("(")[0]}(bins=5)", for so many values a dimension'
-            )
+            binned = f'give it bins, as in "{name.partition("(")[0]}(bins=5)", for so many values a dimension'
+            other = "choose a game with numbered actions: `counterplay games` has them"
+            advice = other if isinstance(game, Game) else binned
+            raise ValueError(f"PPO chooses among numbered actions, but {agent} of {name} acts in {acts}: {advice}")
         if len(sees.shape) != 1:
             raise ValueError(
                 f"PPO sees rows of features, but {agent} of {name} observes {sees}: give an environment "
                 'images="flat", or use a form of the game without pictures'
             )
+
+
+def check_processes(game: "Game | Playable", workers: int | None) -> None:
+    """Raises ValueError where both units of work and the game's lanes would have worker processes."""
+    from marl.workers import number_of
+
+    number = number_of(workers, len(game.agents))
+    if getattr(game, "workers", 0) and number > 1:
+        raise ValueError(
+            f"a worker process cannot have worker processes, but {number} train and play side by side, and the game "
+            "wants some of its own: leave out workers= of the game, or use --workers 1"
+        )
 
 
 def check_profiles(iterations: int, players: int) -> None:

@@ -10,14 +10,15 @@ from rich.style import Style
 from rich.text import Text
 
 from experiments import nights
+from games.board import Board
 from games.bucket_brigade import BucketBrigade
 from games.external import External
 from games.game import Game, Pictured, Playable, Policy
 from games.lanes import GameLanes, closing, to_numpy
 from games.openspiel_stepped import Stepped as OfOpenSpiel
 from games.play import Step, watch
-from games.stepping import Board, Keeping, SteppedLanes
 from games.stepping import Episode as Stepped
+from games.stepping import Keeping, SteppedLanes
 from games.wrappers.wrapped import Wrapped
 
 Picture = Callable[[], np.ndarray]

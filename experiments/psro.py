@@ -15,7 +15,7 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
     end_at_once()
 
-from experiments.checks import check_profiles, check_trainable, checked_device, checked_solver
+from experiments.checks import check_processes, check_profiles, check_trainable, checked_device, checked_solver
 from experiments.command import Plan, parsed, run
 from experiments.known_settings import settings_of
 from experiments.options import Placed, Simulated, as_name, early
@@ -133,6 +133,7 @@ def planned(config: Config) -> Plan:
 
     game = config.make_game()
     check_trainable(game, config.game)
+    check_processes(game, config.workers)
     players = len(game.agents)
     initial = profile(config.initial, game)
     for policy in initial:

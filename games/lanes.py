@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from array_api_compat import array_namespace, device, to_device
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Space
 
+from games.faults import closed_after_errors
 from games.game import Array, Game, Lanes, Legal, Outcome, Params, Playable, State, factors
 from games.noise import Noise, Purpose
 
@@ -157,12 +159,15 @@ def lanes_of(game: Game | Playable, num_lanes: int, put: Callable[[np.ndarray], 
 @contextmanager
 def closing(lanes: Lanes) -> Iterator[Lanes]:
     """The lanes for the length of a block; then those that hold environments or processes let go of them."""
-    try:
+    with closed_after_errors(partial(close, lanes)):
         yield lanes
-    finally:
-        close = getattr(lanes, "close", None)
-        if close is not None:
-            close()
+    close(lanes)
+
+
+def close(lanes: Lanes) -> None:
+    """Let go of environments or processes, if the lanes hold any."""
+    if hasattr(lanes, "close"):
+        lanes.close()
 
 
 def _last_choices(space: Space, lanes: int) -> np.ndarray:

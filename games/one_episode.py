@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
+from games.board import Board
 from games.game import Legal
-from games.stepping import Board, Keeping, Source
+from games.stepping import Keeping, Source
 
 
 class OneEpisode:

@@ -109,7 +109,7 @@ def _seen(game: str, seen: str, origin: str) -> Sight:
 
     def walked() -> Sight:
         rules = load(game)
-        with _told_by(rules):
+        with told_by(rules):
             return sight(rules, seen)
 
     return cached_sight(origin, walked)
@@ -212,7 +212,7 @@ def _outcomes(state: Any, chance: float = 1.0) -> Iterator[tuple[float, Any]]:
 
 
 @contextmanager
-def _told_by(rules: Any) -> Iterator[None]:
+def told_by(rules: Any) -> Iterator[None]:
     """What OpenSpiel raises meanwhile is a ValueError."""
     try:
         yield
@@ -233,7 +233,7 @@ def compiled(rules: Any, max_nodes: int) -> Tree:
         raise ValueError(f"{rules} cannot be compiled, for its chance moves cannot be enumerated: {_stepped(rules)}")
     if not named and not all_seen:
         raise ValueError(f"{rules} cannot be compiled, for it does not name its information states: {_stepped(rules)}")
-    with _told_by(rules):
+    with told_by(rules):
         _check_size(rules, max_nodes)
         return _built(rules, max_nodes, named).tree(remember=all_seen)
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from games.openspiel import canonical, load, tensors
+from games.board import Board
+from games.openspiel import canonical, load, tensors, told_by
 from games.processes import hosting
-from games.stepping import Board, SteppedLanes
+from games.stepping import SteppedLanes
 
 PREFIX = "openspiel_stepped:"
 """What the names of stepped games begin with."""
@@ -69,6 +70,8 @@ class Stepped:
         seen = tensors(rules, self.observation)
         if seen == "nothing":
             raise ValueError(f"{rules} cannot be stepped, for it shows its players no tensors")
+        with told_by(rules):
+            rules.new_initial_state()
         object.__setattr__(self, "game", canonical(rules, name))
         object.__setattr__(self, "observation", seen)
 
@@ -122,7 +125,7 @@ class States:
         kind = self.rules.get_type()
         self.paid_on_the_way = kind.reward_model == kind.RewardModel.REWARDS
         self.draws_itself = _draws_itself(self.rules)
-        self.chance = Random() if kind.chance_mode != kind.ChanceMode.DETERMINISTIC else None
+        self.chance = Random()  # some say that they have no chance, and have it for some parameters
         remember = pyspiel.IIGObservationType(perfect_recall=source.observation == "information_state")
         # The tensors of states, in memory that NumPy sees: lists of chess's take 50 times as long.
         self.observer = pyspiel._Observation(self.rules, self.rules.make_observer(remember, {}))
@@ -170,7 +173,7 @@ class States:
         moves = iter(saved["history"])
         for move in moves:
             if self.now.is_chance_node():
-                self._uniform()
+                self.chance.random()
                 self.now.apply_action(move)
                 continue
             if self.now.is_simultaneous_node():
@@ -187,20 +190,15 @@ class States:
 
     def _start(self, seed: int) -> None:
         self.seed, self.steps, self.returns, rules = seed, 0, [0.0] * len(self.seats), self.rules
-        if self.chance is not None:
-            self.chance.seed(seed)
-            if self.draws_itself:
-                rules = _seeded(rules, seed)
+        self.chance.seed(seed)
+        if self.draws_itself:
+            rules = _seeded(rules, seed)
         self.now = rules.new_initial_state()
 
     def _draw(self) -> None:
         """Let chance move until a player is to move, or the game is over."""
         while self.now.is_chance_node():
-            self.now.apply_action(drawn(self.now.chance_outcomes(), self._uniform()))
-
-    def _uniform(self) -> float:
-        assert self.chance is not None, f"{self.rules} says that it has no chance"
-        return self.chance.random()
+            self.now.apply_action(drawn(self.now.chance_outcomes(), self.chance.random()))
 
     def _show(self, row: Board) -> None:
         now, self.movers = self.now, []

@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from games.board import Board, blank_actions
+from games.faults import closed_after_errors
 from games.spawning import Spawned, portable
-from games.stepping import CLOSED, Board, Here, Host, Source, blank_actions
+from games.stepping import CLOSED, Here, Host, Source
 
-STEP, DONE = b"step", b"done"
-"""What is said of a step; otherwise a worker is sent the pickled arguments of a reset, and answers a pickled error."""
+MAKE, STEP, DONE = b"make", b"step", b"done"
+"""What is said; but a worker is sent the pickled arguments of a reset, and answers a pickled error."""
 
 LOOK = 1.0
 """Seconds between looks at whether silent workers live."""
@@ -41,20 +43,21 @@ class Processes:
     leave Ctrl-C to this process and end with it; without `close`, with the last reference to this. Implements `Host`.
 
     An error of an environment is raised here, its traceback as a note. A worker that dies raises WorkerDied; one that
-    takes more than `timeout` seconds for a reset or a step of its lanes raises TimeoutError (default: it may take
-    forever). The lanes are closed then, and where this process is interrupted while it waits.
+    takes more than `timeout` seconds to make its environments, once it has started, or for a reset or a step of its
+    lanes, raises TimeoutError (default: it may take forever). The lanes are closed then, and where this process is
+    interrupted while it waits.
 
-    Raises ValueError for fewer than 1 worker, a timeout that is not positive, or a source that cannot be pickled;
-    RuntimeError within a worker process, which may have none of its own; what environments raise when they are made.
+    Raises ValueError for fewer than 1 worker, a timeout that is not positive, a source that cannot be sent to workers,
+    and within a worker process, which may have none of its own; what environments raise when they are made.
     """
 
     def __init__(self, source: Source, num_lanes: int, workers: int, timeout: float | None = None):
         if workers < 1 or (timeout is not None and not timeout > 0):
             raise ValueError(f"there must be at least 1 worker, and a timeout is positive; got {workers} and {timeout}")
         if multiprocessing.current_process().daemon:
-            raise RuntimeError(
-                "a worker process cannot have worker processes for its lanes: give workers to either the units of work "
-                "or the lanes, but not to both"
+            raise ValueError(
+                "a worker process cannot have worker processes for its lanes: leave out workers= of the game, or "
+                "have the units of work in one process (--workers 1)"
             )
         pickled = _pickled(source)
         self.timeout = timeout
@@ -68,15 +71,13 @@ class Processes:
         count = min(workers, num_lanes)
         bounds = [num_lanes * i // count for i in range(count + 1)]
         self._blocks = [slice(*block) for block in pairwise(bounds)]
-        try:
+        with closed_after_errors(self.close):
             for index, lanes in enumerate(self._blocks):
                 worker = Spawned(_serve, pickled, blocks, num_lanes, lanes.start, lanes.stop)
                 self._workers.append(worker)
                 self._selector.register(worker.connection, EVENT_READ, index)
-            self._await_replies(None)
-        except BaseException:
-            self.close()
-            raise
+            self._await_replies(None)  # processes start, and import what makes environments
+            self._tell([MAKE] * count)
 
     def reset(self, seed: int, names: Sequence[str]) -> None:
         self._tell([pickle.dumps((seed, names[lanes])) for lanes in self._blocks])
@@ -93,14 +94,11 @@ class Processes:
         """Have every worker do something, and wait until all have."""
         if not self._end.alive:
             raise ValueError(CLOSED)
-        try:
+        with closed_after_errors(self.close):  # replies still on their way would be taken for the next ones
             for worker, command in zip(self._workers, commands, strict=True):
                 with suppress(OSError):  # a worker that is dead tells so when it is listened to
                     worker.connection.send_bytes(command)
             self._await_replies(self.timeout)
-        except BaseException:
-            self.close()  # replies that are still on their way would be taken for the next ones
-            raise
 
     def _await_replies(self, timeout: float | None) -> None:
         """Wait for a reply of every worker. Raises what the first of them, in the order of lanes, failed with."""
@@ -152,10 +150,21 @@ def _pickled(source: Source) -> bytes:
     try:
         return pickle.dumps(source)
     except Exception as error:
-        raise ValueError(
-            f"what makes the environments cannot be sent to worker processes: {error}; use a name, or a factory that "
-            "is a function of a module (not a lambda or a local function), or workers=0"
-        ) from error
+        raise _unsent(error) from error
+
+
+def _unpickled(source: bytes) -> Source:
+    try:
+        return pickle.loads(source)
+    except Exception as error:
+        raise _unsent(error) from error
+
+
+def _unsent(error: Exception) -> ValueError:
+    return ValueError(
+        f"what makes the environments cannot be sent to worker processes: {error}; use a name, or a factory that is a "
+        "function of a module (not a lambda, a local function, or one under if __name__ == '__main__'), or workers=0"
+    )
 
 
 def _shared_zeros(blocks: list[Any], shape: tuple[int, ...], dtype: type) -> np.ndarray:
@@ -183,7 +192,10 @@ def _serve(connection: Connection, pickled: bytes, blocks: list[Any], num_lanes:
     where = f"the worker of {_named(slice(start, stop))}"
     with ExitStack() as stack, suppress(EOFError, OSError):
         with _told(connection, where):
-            host, actions = _host(pickled, blocks, num_lanes, slice(start, stop))
+            source = _unpickled(pickled)
+        connection.recv_bytes()  # which is MAKE
+        with _told(connection, where):
+            host, actions = _host(source, blocks, num_lanes, slice(start, stop))
             stack.callback(host.close)
         while True:
             command = connection.recv_bytes()
@@ -194,14 +206,13 @@ def _serve(connection: Connection, pickled: bytes, blocks: list[Any], num_lanes:
                     host.reset(*pickle.loads(command))
 
 
-def _host(pickled: bytes, blocks: list[Any], num_lanes: int, lanes: slice) -> tuple[Here, list[np.ndarray]]:
+def _host(source: Source, blocks: list[Any], num_lanes: int, lanes: slice) -> tuple[Here, list[np.ndarray]]:
     """The episodes of some lanes, and the actions they will get, in the memory that `Processes` shares."""
     shared = iter(blocks)
 
     def zeros(shape: tuple[int, ...], dtype: type) -> np.ndarray:
         return np.ndarray(shape, dtype, next(shared))
 
-    source = pickle.loads(pickled)
     board, actions = Board.of(source, num_lanes, zeros), blank_actions(source, num_lanes, zeros)
     return Here(source, lanes.stop - lanes.start, board.rows(lanes)), [action[lanes] for action in actions]
 

@@ -1,16 +1,21 @@
 """Worker processes of this one: how they start, what they tell of errors, and how they end, at the latest with it."""
 
+import ctypes
 import fcntl
 import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
+
+PR_SET_PDEATHSIG = 1
+"""Of Linux's prctl: the signal to get when the parent ends."""
 
 GUARD = "a script that starts workers must be a file, and keep what it does under if __name__ == '__main__'"
 
@@ -26,7 +31,9 @@ class Spawned:
         self.ready = False
         context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks, but not the threads
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_live, args=(serve, theirs, *arguments), daemon=True)
+        # Linux ends a process with the thread that started it: that must be the one this process ends with.
+        lasting = threading.current_thread() is threading.main_thread()
+        self.process = context.Process(target=_live, args=(lasting, serve, theirs, *arguments), daemon=True)
         # Ctrl-C reaches every process of a terminal; the mask is inherited, so workers never notice. The tracker, which
         # the first process of this kind brings along, would undo it.
         resource_tracker.ensure_running()
@@ -59,9 +66,13 @@ class Spawned:
         return f"ended with exit code {code}" + ("" if self.ready else f" before it was ready: {GUARD}")
 
 
-def _live(serve: Callable[..., None], connection: Connection, *arguments: Any) -> None:
+def _live(lasting: bool, serve: Callable[..., None], connection: Connection, *arguments: Any) -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
+    if lasting and sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent.pid:  # it has ended already
+            os._exit(1)
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
     # Native code that hangs keeps threads waiting, but not SIGIO, which ends a process where nobody handles it.
     fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())

@@ -1,68 +1,19 @@
 """Lanes of environments that are stepped one by one: other people's, each in an object that owns its state."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from gymnasium.spaces import Box
 
+from games.board import Board, Seats, blank_actions
+from games.faults import FAULTS, closed_after_errors
 from games.game import Array, Legal, Outcome, factors
 from games.noise import Noise, unit_seed
 
-Zeros = Callable[[tuple[int, ...], type], np.ndarray]
-
 CLOSED = "these lanes are closed: make new ones"
 OWNED = "these environments own their state: do the unit of work again from its start"
-
-
-class Board(NamedTuple):
-    """What all lanes show, in arrays that are written in place; or a single lane's rows of them, without axis B."""
-
-    observations: tuple[np.ndarray, ...]  # a seat: [B, *shape] float32
-    finals: tuple[np.ndarray, ...]  # a seat: [B, *shape] float32, what it saw last, where it ended in the last step
-    legal: tuple[tuple[np.ndarray, ...] | None, ...]  # a seat: one [B, A_f] bool a factor, None where all is legal
-    acting: np.ndarray  # [B, N] bool
-    alive: np.ndarray  # [B, N] bool
-    rewards: np.ndarray  # [B, N] float32
-    terminated: np.ndarray  # [B, N] bool; stays until the episode is over for everyone
-    truncated: np.ndarray  # [B, N] bool; likewise
-    done: np.ndarray  # [B] bool
-
-    @classmethod
-    def of(cls, source: "Seats", lanes: int, zeros: Zeros = np.zeros) -> "Board":
-        """For so many lanes; `zeros(shape, dtype)` makes the arrays, for example in shared memory."""
-        seats = (lanes, len(source.agents))
-        shapes = [(lanes, *space.shape) for space in source.observation_spaces]
-        legal = tuple(
-            tuple(zeros((lanes, n), np.bool_) for n in factors(space)) if masked else None
-            for space, masked in zip(source.action_spaces, source.masked, strict=True)
-        )
-        return cls(
-            tuple(zeros(shape, np.float32) for shape in shapes),
-            tuple(zeros(shape, np.float32) for shape in shapes),
-            legal,
-            zeros(seats, np.bool_),
-            zeros(seats, np.bool_),
-            zeros(seats, np.float32),
-            zeros(seats, np.bool_),
-            zeros(seats, np.bool_),
-            zeros((lanes,), np.bool_),
-        )
-
-    def rows(self, lanes: slice) -> "Board":
-        """Views of some lanes."""
-        return self._view(lanes)
-
-    def row(self, lane: int) -> "Board":
-        """Views of one lane, without the axis of lanes; `done` is [1]."""
-        return self._view(lane)._replace(done=self.done[lane : lane + 1])
-
-    def _view(self, lanes: int | slice) -> "Board":
-        legal = tuple(None if masks is None else tuple(mask[lanes] for mask in masks) for masks in self.legal)
-        observations, finals = (tuple(part[lanes] for part in parts) for parts in (self.observations, self.finals))
-        rest = (self.acting, self.alive, self.rewards, self.terminated, self.truncated, self.done)
-        return Board(observations, finals, legal, *(part[lanes] for part in rest))
 
 
 class Episode(Protocol):
@@ -97,39 +48,11 @@ class Keeping(Episode, Protocol):
         """Go on from what an equal environment has `saved`, and show that as `begin` does."""
 
 
-class Seats(Protocol):
-    """What seats there are, how they see and how they act."""
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """Names of the N seats."""
-
-    @property
-    def observation_spaces(self) -> tuple[Box, ...]:
-        """One a seat, float32: features (D_seat,), or a picture."""
-
-    @property
-    def action_spaces(self) -> tuple[Discrete | MultiDiscrete | Box, ...]:
-        """One a seat; Discrete from 0."""
-
-    @property
-    def masked(self) -> tuple[bool, ...]:
-        """Whether a seat's actions may be illegal."""
-
-
 class Source(Seats, Protocol):
     """Where episodes come from. A value: equal to its pickled copy."""
 
     def episode(self) -> Episode:
         """An environment of its own for one lane."""
-
-
-def blank_actions(source: Seats, lanes: int, zeros: Zeros = np.zeros) -> tuple[np.ndarray, ...]:
-    """An array a seat, as `Host.step` takes them: [B] or [B, factors] int64, or [B, D] float32."""
-    return tuple(
-        zeros((lanes, *(space.shape or ())), np.float32 if isinstance(space, Box) else np.int64)
-        for space in source.action_spaces
-    )
 
 
 class Host(Protocol):
@@ -144,26 +67,39 @@ class Host(Protocol):
         """One step of every lane; those whose episode ends start the next one at once."""
 
     def close(self) -> None:
-        """Close every environment; may be called again. `reset` and `step` raise ValueError from then on."""
+        """Close every environment, then raise the first error of one that failed to; may be called again.
+
+        `reset` and `step` raise ValueError from then on.
+        """
 
 
 class Here:
-    """Episodes in this process, shown on `board`, or on one of their own. Implements `Host`."""
+    """Episodes in this process, shown on `board`, or on one of their own. Implements `Host`.
+
+    Where one fails the others would be a step ahead of it, or behind: all are closed.
+    """
 
     def __init__(self, source: Source, num_lanes: int, board: Board | None = None):
         self.board = Board.of(source, num_lanes) if board is None else board
         self.rows = [self.board.row(lane) for lane in range(num_lanes)]
         self.episodes: list[Episode] = []
-        try:
+        with closed_after_errors(self.close):
             for _ in self.rows:
                 self.episodes.append(source.episode())
-        except BaseException:
-            self.close()
-            raise
 
     def reset(self, seed: int, names: Sequence[str]) -> None:
         if not self.episodes:
             raise ValueError(CLOSED)
+        with closed_after_errors(self.close):
+            self._reset(seed, names)
+
+    def step(self, actions: Sequence[np.ndarray]) -> None:
+        if not self.episodes:
+            raise ValueError(CLOSED)
+        with closed_after_errors(self.close):
+            self._step(actions)
+
+    def _reset(self, seed: int, names: Sequence[str]) -> None:
         self.seed, self.names, self.begun = seed, list(names), [0] * len(self.rows)
         for part in (self.board.rewards, self.board.terminated, self.board.truncated, self.board.done):
             part[:] = 0
@@ -171,9 +107,7 @@ class Here:
             self._begin(lane)
         self._blank()
 
-    def step(self, actions: Sequence[np.ndarray]) -> None:
-        if not self.episodes:
-            raise ValueError(CLOSED)
+    def _step(self, actions: Sequence[np.ndarray]) -> None:
         board = self.board
         for flags in (board.terminated, board.truncated):
             flags[board.done] = False
@@ -220,8 +154,14 @@ class Here:
                     mask[~board.acting[:, seat]] = False
 
     def close(self) -> None:
+        failures = []
         while self.episodes:
-            self.episodes.pop().close()
+            try:
+                self.episodes.pop().close()
+            except FAULTS as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
 
 def _items(actions: np.ndarray) -> list:
@@ -236,12 +176,12 @@ class SteppedLanes:
     functions of (seed, unit, lane, how many came before), as far as the environments are of their seeds. `close` lets
     go of the environments; so does the garbage collector.
 
-    Raises ValueError for no lanes; whatever an environment raises.
+    Raises ValueError for no lanes; whatever an environment raises, after which the lanes are closed.
     """
 
     def __init__(self, source: Seats, num_lanes: int, host: Callable[[Any, int], Host] = Here):
-        if num_lanes < 1:
-            raise ValueError(f"lanes need at least one episode to play, got num_lanes={num_lanes}")
+        if not isinstance(num_lanes, int | np.integer) or num_lanes < 1:
+            raise ValueError(f"lanes need at least one episode to play, a whole number, got num_lanes={num_lanes!r}")
         self.num_lanes, self.agents = num_lanes, source.agents
         self.observation_spaces, self.action_spaces = source.observation_spaces, source.action_spaces
         self._host = host(source, num_lanes)
@@ -282,6 +222,9 @@ class SteppedLanes:
 
     def _checked(self, actions: tuple[Array, ...]) -> list[np.ndarray]:
         """The actions as a host takes them: environments see the same wherever they are."""
+        strange = [type(action).__name__ for action in actions if not isinstance(action, np.ndarray)]
+        if strange:
+            raise ValueError(f"actions must be one NumPy array a seat, in the order of agents; got a {strange[0]}")
         shapes = [wanted.shape for wanted in self._wanted]
         if [action.shape for action in actions] != shapes:
             raise ValueError(f"actions must be {shapes}, got {[action.shape for action in actions]}")

@@ -191,8 +191,13 @@ def _with_news(workers: Iterable[Spawned]) -> list[Spawned]:
 
 def workers_of(number: int | None, most: int, prepare: Callable[[], Any]) -> Workers:
     """So many worker processes, or this process for 1; for None one a core, but no more than `most`."""
-    wanted = number or min(available_cores(), most)
+    wanted = number_of(number, most)
     return Here() if wanted == 1 else Processes(wanted, prepare)
+
+
+def number_of(number: int | None, most: int) -> int:
+    """How many worker processes there are by `workers_of`; 1 is this process."""
+    return number or min(available_cores(), most)
 
 
 def available_cores() -> int:

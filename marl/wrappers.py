@@ -3,12 +3,15 @@
 from array_api_compat import array_namespace
 
 from games.game import Array, Lanes, Outcome
+from games.lanes import close
 
 
 class TeamReward:
     """Every seat earns the sum over all seats; implements `games.game.Lanes`.
 
-    Wrap the game's own lanes, inside `games.versus.Versus`: a learner's lanes no longer show the others' rewards.
+    Wrap the game's own lanes, inside `games.versus.Versus`: a learner's lanes no longer show the others' rewards. It is
+    for learners that shall play for a team, while the game and what is measured in it stay as they are, and takes
+    whatever is played in lanes. `games.wrappers.mixed_reward` makes another game, of ours alone, for everybody.
     """
 
     def __init__(self, lanes: Lanes):
@@ -48,3 +51,6 @@ class TeamReward:
 
     def load_state_dict(self, state: dict) -> None:
         self.lanes.load_state_dict(state)
+
+    def close(self) -> None:
+        close(self.lanes)

@@ -9,9 +9,10 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from counterplay.bench.row import Row
+from games.board import Board
 from games.game import feature_box
 from games.processes import hosting
-from games.stepping import Board, SteppedLanes
+from games.stepping import SteppedLanes
 
 TAKEN = 1e-3
 """Seconds that a slow environment takes for a step."""

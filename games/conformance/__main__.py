@@ -10,9 +10,10 @@ import games
 from games import PREFIXES
 from games.conformance.kernels import Batch
 from games.conformance.lanes import LanesCase
-from games.conformance.rules import FAULTS, Broken, Verdict
+from games.conformance.rules import Broken, Verdict
 from games.conformance.runs import Case, load
 from games.conformance.suite import GAME_RULES, LANES, RULES, game_verdicts, lanes_verdicts, verdicts
+from games.faults import FAULTS
 from games.game import Game, Playable
 
 

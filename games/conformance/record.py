@@ -11,7 +11,8 @@ import numpy as np
 from gymnasium.spaces import Discrete, MultiDiscrete, Space
 from pettingzoo import AECEnv, ParallelEnv
 
-from games.conformance.rules import FAULTS, Broken
+from games.conformance.rules import Broken
+from games.faults import FAULTS
 
 Frozen = dict[tuple[str, Any], Any]
 """A moment as (what, agent) -> frozen value; the agent is None where the value is everyone's."""

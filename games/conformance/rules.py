@@ -5,9 +5,6 @@ from typing import Any, NamedTuple
 
 from games.spelling import unknown
 
-FAULTS = (Exception, SystemExit)
-"""What an environment or a game may raise; sys.exit in one would end the whole run, and silently."""
-
 
 class Broken(Exception):
     """Raised by a rule; the suite adds the rule's name and where it happened."""

@@ -13,7 +13,6 @@ from games.conformance.moments import AEC_RULES, MOMENT_RULES
 from games.conformance.record import Driver, Frozen, Moment, difference, freeze_moment, global_random, made
 from games.conformance.refusals import REFUSAL_RULES
 from games.conformance.rules import (
-    FAULTS,
     Broken,
     ConformanceError,
     Report,
@@ -24,6 +23,7 @@ from games.conformance.rules import (
     unbroken,
 )
 from games.conformance.runs import NEED_SEEDS, RUN_RULES, Case, EnvFn
+from games.faults import FAULTS
 from games.game import Game, Playable
 
 RULES: dict[str, str] = {

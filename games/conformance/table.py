@@ -15,10 +15,11 @@ from gymnasium.error import DependencyNotInstalled
 from games import GAMES, env, make, make_game, parallel_env
 from games.conformance.kernels import Batch, Put
 from games.conformance.lanes import LanesCase
-from games.conformance.rules import FAULTS, Broken, ConformanceError, Verdict
+from games.conformance.rules import Broken, ConformanceError, Verdict
 from games.conformance.runs import Case, EnvFn
 from games.conformance.suite import check_faces, game_verdicts, lanes_verdicts, verdicts
 from games.conformance.theirs import AEC_TESTS, PARALLEL_TESTS, RENDER_TESTS, Test
+from games.faults import FAULTS
 from games.game import Game, Playable
 
 

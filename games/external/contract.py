@@ -2,8 +2,7 @@
 
 from typing import Any
 
-FAULTS = (Exception, SystemExit)
-"""What an environment may raise; sys.exit in one would end the whole run, and silently."""
+from games.faults import FAULTS
 
 
 class BrokenContract(ValueError):
@@ -21,6 +20,14 @@ class BrokenContract(ValueError):
         agent = "" if self.agent is None else f"agent {self.agent}, "
         where = f"{agent}step {self.step} of the episode with seed {self.seed}"
         return f"{self.env} breaks the rule {self.rule!r} of environments ({where}): {self.message}"
+
+
+def closed(env: Any, name: str) -> None:
+    """Close an environment called `name`. Raises BrokenContract from whatever it raises."""
+    try:
+        env.close()
+    except FAULTS as error:
+        raise BrokenContract(name, "plays", f"close() raised {error!r}", None, 0, 0) from error
 
 
 class Fault(Exception):

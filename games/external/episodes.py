@@ -8,9 +8,12 @@ import numpy as np
 from gymnasium.spaces import Box, Space
 from pettingzoo import AECEnv, ParallelEnv
 
-from games.external.contract import FAULTS, BrokenContract, Fault
+from games.board import Board
+from games.external.contract import BrokenContract, Fault
 from games.external.spaces import Moves, Sight
-from games.stepping import Board
+from games.faults import FAULTS
+
+MOST = float(np.finfo(np.float32).max)
 
 
 class Facts(NamedTuple):
@@ -27,13 +30,10 @@ class Facts(NamedTuple):
 
 def facts_of(env: AECEnv | ParallelEnv, masks: bool | None) -> Facts:
     """Raises BrokenContract where the environment does not start, or has not the agents and spaces it should."""
-    name = str(env)
+    name = type(env).__name__
     try:
-        ids = tuple(getattr(env, "possible_agents", None) or ())
-        if not ids or len({str(agent) for agent in ids}) < len(ids):
-            raise Fault(
-                "agents", f"possible_agents must list everyone who may ever play, by different names; got {ids}"
-            )
+        name = _call("str(env)", str, env)
+        ids = _ids(env)
         spaces = [_spaces(env, agent) for agent in ids]
         shown = _call("reset(seed=0)", env.reset, seed=0)
         infos = _pair(shown)[1] if isinstance(env, ParallelEnv) else env.infos
@@ -50,6 +50,18 @@ def facts_of(env: AECEnv | ParallelEnv, masks: bool | None) -> Facts:
             raise ValueError(f"{name}, agent {agent}: action masks are for discrete actions, got {played}")
         masked.append(not isinstance(played, Box) and (told if masks is None else masks))
     return Facts(name, isinstance(env, ParallelEnv), ids, observed, acted, tuple(masked))
+
+
+def _ids(env: AECEnv | ParallelEnv) -> tuple[Any, ...]:
+    wanted = "possible_agents must list everyone who may ever play, by different names"
+    try:
+        ids = tuple(getattr(env, "possible_agents", None) or ())
+        different = len({str(agent) for agent in ids})
+    except FAULTS as error:
+        raise Fault("agents", f"{wanted}; to read it raised {error!r}") from error
+    if not ids or different < len(ids):
+        raise Fault("agents", f"{wanted}; got {ids}")
+    return ids
 
 
 def _spaces(env: AECEnv | ParallelEnv, agent: Any) -> tuple[Space, Space]:
@@ -157,6 +169,8 @@ class _Episodes:
         for seat in seats:
             if seat in self.left:
                 raise Fault("lives", "an agent that is terminated or truncated must not go on", self.facts.ids[seat])
+        if len(set(seats)) < len(seats):
+            raise Fault("agents", f"agents must have everyone once, got {agents}")
         row.alive[seats] = True
         self.there = list(agents)
         return seats
@@ -167,10 +181,10 @@ class _Episodes:
             seat = self.seats.get(agent)
             try:
                 amount = float(reward)
-            except (TypeError, ValueError):
-                raise Fault("rewards", f"a reward must be a number, got {reward!r}", agent) from None
-            if not math.isfinite(amount):
-                raise Fault("rewards", f"a reward must be finite, got {reward!r}", agent)
+            except (TypeError, ValueError, OverflowError):
+                raise Fault("rewards", f"a reward must be a number, got {reward!r:.200}", agent) from None
+            if not abs(amount) <= MOST:
+                raise Fault("rewards", f"a reward must be finite (in float32), got {reward!r}", agent)
             if amount:  # some tell 0 of everyone, also of who is not there
                 if seat is None or not row.alive[seat]:
                     raise Fault("rewards", f"rewards must be for those who are there, got {reward!r}", agent)

@@ -6,7 +6,6 @@ from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.error import DependencyNotInstalled
 from gymnasium.spaces import Space
 from pettingzoo import ParallelEnv
 
@@ -69,11 +68,8 @@ class Factory:
     source: str | Callable[..., gymnasium.Env]
 
     def __call__(self, **params: Any) -> Solo:
-        """Raises ValueError where packages are missing, or what is made is no Gymnasium environment."""
-        try:
-            env = self._make(params)
-        except DependencyNotInstalled as error:
-            raise ValueError(f"{self.source} cannot be made: {error}") from error
+        """Raises ValueError where what is made is no Gymnasium environment; whatever the environment raises."""
+        env = self._make(params)
         if not isinstance(env, gymnasium.Env):
             raise ValueError(f"the environment must be a gymnasium.Env, got {type(env).__name__}")
         return Solo(env)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pettingzoo
 from pettingzoo import AECEnv, ParallelEnv
 
+from games.faults import FAULTS
 from games.spelling import unknown
 
 PREFIX = "pettingzoo:"
@@ -24,14 +25,10 @@ ENTRIES = {"parallel": "parallel_env", "aec": "env"}
 
 INSTALL = {
     "pygame": "pygame-ce",  # the maintained one
-    "chess": "chess",
-    "rlcard": "rlcard",
     "pyspiel": "open_spiel",
     "multi_agent_ale_py": "multi-agent-ale-py",
-    "Box2D": "Box2D",
-    "mpe2": "mpe2",
 }
-"""Module -> the package that has it, where the names differ, or the error would otherwise come from elsewhere."""
+"""Module -> the package that has it, where the names differ."""
 
 
 def is_name(name: str) -> bool:
@@ -57,29 +54,33 @@ def _version(spec: Any) -> int:
     return spec.version or 0
 
 
+class NotMade(ValueError):
+    """An environment cannot be made; what it raised is the `__cause__`."""
+
+
 class Entry(NamedTuple):
-    """What makes an environment, and the module where it is at home, if that is known."""
+    """What makes an environment, its name, and the module where it is at home, if that is known."""
 
     make: Callable[..., AECEnv | ParallelEnv]
+    name: str
     home: ModuleType | None = None
 
     def __call__(self, params: dict[str, Any]) -> AECEnv | ParallelEnv:
-        """An environment. Raises ValueError, with near matches where they are known, for parameters it lacks."""
+        """An environment. Raises ValueError for parameters it lacks, with near matches where they are known, and from
+        whatever it raises.
+        """
         try:
             return self.make(**params)
-        except TypeError as error:
+        except NotMade:  # by a factory that has loaded it by name
+            raise
+        except FAULTS as error:
             found = re.search(r"unexpected keyword argument '(\w+)'", str(error))
-            if not found or found[1] not in params:
-                raise
-            known = self._parameters()
-            if known and found[1] not in known:
+            known = self._parameters() if found and found[1] in params else []
+            if found and known and found[1] not in known:
                 raise unknown("parameter of the environment", found[1], known) from error
-            raise ValueError(f"the environment cannot be made: {error}") from error
-        except ImportError as error:  # some import what they need only now
-            missing = getattr(error, "name", None)
-            raise ValueError(
-                f"the environment cannot be made: {error}{f': {_pip(missing)}' if missing else ''}"
-            ) from error
+            missing = error.name if isinstance(error, ImportError) else None  # some import what they need only now
+            advice = f": {_pip(missing)}" if missing else ""
+            raise NotMade(f"the environment cannot be made: {self.name} raised {error!r}{advice}") from error
 
     def _parameters(self) -> list[str]:
         """Names of parameters; where all are passed on, those of `raw_env`, as PettingZoo calls what is not wrapped."""
@@ -102,7 +103,7 @@ def load(name: str, api: str = "auto") -> Entry:
         module = imported(module_name)
         if not hasattr(module, function):
             raise unknown(f"name in {module_name}", function, _public(module))
-        return Entry(getattr(module, function), module)
+        return Entry(getattr(module, function), name, module)
     if "/" in name or name in short_ids():
         return _registered(short_ids().get(name, name), api)
     if "." not in name:
@@ -111,7 +112,7 @@ def load(name: str, api: str = "auto") -> Entry:
     wanted = [entry for kind, entry in ENTRIES.items() if api in ("auto", kind)]
     for entry in wanted:
         if hasattr(module, entry):
-            return Entry(getattr(module, entry), module)
+            return Entry(getattr(module, entry), name, module)
     raise ValueError(f"{name} must have a function {' or '.join(wanted)}; it has {', '.join(_public(module))}")
 
 
@@ -125,7 +126,7 @@ def _registered(name: str, api: str) -> Entry:
         if spec is not None:
             # PettingZoo's own error names a whole extra, not the package that is missing.
             home = imported(spec.entry_point.partition(":")[0]) if isinstance(spec.entry_point, str) else None
-            return Entry(partial(pettingzoo.make, kind, spec), home)
+            return Entry(partial(pettingzoo.make, kind, spec), name, home)
     there = {id_.replace("-v", "_v") for registry in wanted.values() for id_ in registry}
     raise unknown(f"{'' if api == 'auto' else api + ' '}environment of PettingZoo's registry", name, there)
 

@@ -3,16 +3,18 @@
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from pettingzoo import AECEnv, ParallelEnv
 
+from games.external.contract import closed
 from games.external.episodes import AECEpisode, Facts, ParallelEpisode, facts_of
 from games.external.loading import Entry, load
-from games.external.spaces import IMAGES, Moves, Sight, moves, sight
+from games.external.spaces import IMAGES, Moves, Sight, check_bins, moves, sight
+from games.faults import closed_after_errors
 from games.processes import hosting
 from games.spelling import unknown
 from games.stepping import SteppedLanes
@@ -41,14 +43,15 @@ class External:
         for name, value, known in (("api", self.api, APIS), ("images", self.images, IMAGES)):
             if value not in known:
                 raise unknown(name, value, known)
-        for name, least in (("bins", 2), ("max_steps", 1)):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < least):
-                raise ValueError(f"{name} must be None or a whole number, at least {least}, got {value!r}")
+        check_bins(self.bins)
+        if self.max_steps is not None and (not isinstance(self.max_steps, int) or self.max_steps < 1):
+            raise ValueError(f"max_steps must be None or a whole number, at least 1, got {self.max_steps!r}")
         if not isinstance(self.workers, int) or self.workers < 0:
             raise ValueError(f"workers must be a whole number, 0 for this process alone, got {self.workers!r}")
-        if self.timeout is not None and not self.timeout > 0:
+        if self.timeout is not None and (not isinstance(self.timeout, int | float) or not self.timeout > 0):
             raise ValueError(f"timeout must be None or seconds, more than 0, got {self.timeout!r}")
+        if self.timeout is not None and not self.workers:
+            raise ValueError(f"a timeout is for worker processes: give workers as well, got timeout={self.timeout!r}")
         if not isinstance(self.source, str | AECEnv | ParallelEnv) and not callable(self.source):
             raise ValueError(
                 "an environment is given by name, by a factory, or as a PettingZoo AECEnv or ParallelEnv; got "
@@ -78,7 +81,10 @@ class External:
 
     @cached_property
     def _entry(self) -> Entry:
-        return load(self.source, self.api) if isinstance(self.source, str) else Entry(self.source)  # type: ignore
+        if isinstance(self.source, str):
+            return load(self.source, self.api)
+        assert not isinstance(self.source, AECEnv | ParallelEnv)
+        return Entry(self.source, getattr(self.source, "__qualname__", None) or repr(self.source))
 
     @cached_property
     def _copied(self) -> bool:
@@ -98,11 +104,12 @@ class External:
     def facts(self) -> Facts:
         """Learned from an environment that is made, reset once and closed."""
         env = self.make()
-        try:
+        if env is self.source:
             return facts_of(env, self.masks)
-        finally:
-            if env is not self.source:
-                env.close()
+        with closed_after_errors(env.close):
+            facts = facts_of(env, self.masks)
+        closed(env, facts.name)
+        return facts
 
     @cached_property
     def sights(self) -> tuple[Sight, ...]:
@@ -149,12 +156,10 @@ class External:
         kind = ParallelEpisode if isinstance(env, ParallelEnv) else AECEpisode
         if env is self.source and self._taken:
             raise ValueError(f"{env} cannot be copied and is in use by a lane: give a factory, which makes one a lane")
-        release = self._taken.clear if env is self.source else env.close  # what was given is its owner's to close
-        try:
+        # What was given is its owner's to close.
+        release = self._taken.clear if env is self.source else partial(closed, env, self.facts.name)
+        with closed_after_errors(release):
             episode = kind(env, self.facts, self.sights, self.moves, self.max_steps, release)
-        except BaseException:
-            release()
-            raise
         if env is self.source:
             self._taken.add(episode)
         return episode
@@ -199,7 +204,7 @@ def external(
     `images`) and `games.external.spaces.moves` (for `bins`). `max_steps` truncates episodes after that many steps of
     the lanes. `masks` says whether infos may have an action mask; by default they may where the first reset shows one.
     `strict` refuses observations outside their space, which many environments give. With `workers`, that many processes
-    step the lanes, each all of its own within `timeout` seconds, if that is given.
+    step the lanes, each all of its own within `timeout` seconds, if that is given, or makes them.
 
     Raises ValueError for names that are unknown, with near matches, packages that are not installed, parameters that
     the environment does not take, and spaces that cannot be played; BrokenContract for an environment that breaks the

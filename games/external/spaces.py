@@ -13,6 +13,12 @@ from games.external.contract import Fault
 MAX_ONE_HOT = 2**16
 """Choices of a Discrete observation: each is a feature."""
 
+MAX_BINS = 2**16
+"""Values of a dimension of continuous actions."""
+
+WHOLE = 2**53
+"""Integers up to here are float64 numbers."""
+
 IMAGES = ("flat", "keep")
 
 Write = Callable[[Any, np.ndarray], None]
@@ -194,7 +200,10 @@ def _at(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def _array(value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        raise Fault("observations", f"an observation must be numbers of shape {shape}, got {_short(value)}") from None
     if array.shape != shape or array.dtype.kind not in "fiub":
         got = f"{array.dtype} {array.shape}"
         raise Fault("observations", f"an observation must be numbers of shape {shape}, got {got}")
@@ -219,15 +228,12 @@ class Moves:
         It is an array [A] for Discrete; for the others a sequence of arrays, one a factor, or one array of all. Raises
         Fault for one of another length, or that leaves no choice.
         """
-        if len(legal) == 1:
-            parts = [np.asarray(mask)]
-        elif len(mask) == len(legal):
-            parts = [np.asarray(part) for part in mask]
-        else:
-            whole = np.asarray(mask)
-            parts = np.split(whole, np.cumsum([len(row) for row in legal])[:-1]) if whole.ndim == 1 else [whole]
+        sizes = [len(row) for row in legal]
+        try:
+            parts = _by_factor(mask, sizes)
+        except (TypeError, ValueError, LookupError):  # no sequence, or lists of different lengths
+            raise Fault("masks", f"an action mask must have {sizes} entries, got {_short(mask)}") from None
         if [part.shape for part in parts] != [row.shape for row in legal]:
-            sizes = [len(row) for row in legal]
             raise Fault("masks", f"an action mask must have {sizes} entries, got {[part.shape for part in parts]}")
         for part, row in zip(parts, legal, strict=True):
             if part.dtype.kind not in "biu":
@@ -237,23 +243,46 @@ class Moves:
                 raise Fault("masks", "an agent that is asked to act must have a legal action, got a mask of zeros")
 
 
+def _by_factor(mask: Any, sizes: list[int]) -> list[np.ndarray]:
+    if len(sizes) == 1:
+        return [np.asarray(mask)]
+    if len(mask) == len(sizes) and np.ndim(mask[0]) == 1:
+        return [np.asarray(part) for part in mask]
+    whole = np.asarray(mask)
+    return np.split(whole, np.cumsum(sizes)[:-1]) if whole.ndim == 1 else [whole]
+
+
+def check_bins(bins: int | None) -> None:
+    """Raises ValueError for what cannot be a number of values."""
+    if bins is not None and (not isinstance(bins, int) or not 2 <= bins <= MAX_BINS):
+        raise ValueError(f"bins must be None or a whole number from 2 to {MAX_BINS}, got {bins!r}")
+
+
 def moves(space: Space, bins: int | None = None) -> Moves:
     """How actions of a space are chosen.
 
     Discrete counts from 0; MultiDiscrete and MultiBinary are flat; Dict and Tuple of such are one MultiDiscrete; a
     bounded Box is (D,) float32, or with `bins` a MultiDiscrete of that many evenly spaced values a dimension.
 
-    Raises ValueError for a Box without bounds, one within Dict or Tuple without `bins`, and any other space.
+    Raises ValueError for a Box without bounds, or with bounds beyond float32 (2**53 for whole numbers), one within Dict
+    or Tuple without `bins`, a space without any choice, and any other space.
     """
     if isinstance(space, Discrete):
         start = int(space.start)
         return Moves(Discrete(int(space.n)), (lambda action: action + start) if start else int)
     if isinstance(space, Box) and bins is None:
         _check_bounded(space)
+        _check_choice(space, space.low.size)
         low, high = space.low.ravel().astype(np.float32), space.high.ravel().astype(np.float32)
         return Moves(Box(low, high, dtype=np.float32), _boxed(space))
     sizes, decode = _numbered(space, bins)
+    _check_choice(space, len(sizes))
     return Moves(MultiDiscrete(sizes), decode)
+
+
+def _check_choice(space: Space, factors: int) -> None:
+    if not factors:
+        raise ValueError(f"an action space must have something to choose, got {space}")
 
 
 def _check_bounded(space: Box) -> None:
@@ -261,6 +290,11 @@ def _check_bounded(space: Box) -> None:
         raise ValueError(
             f"actions must be bounded, got {space}: wrap the environment so that actions are clipped or rescaled "
             "from a bounded Box, such as gymnasium.wrappers.RescaleAction does"
+        )
+    most = WHOLE if np.issubdtype(space.dtype, np.integer) else np.finfo(np.float32).max
+    if (space.low.astype(np.float64) < -most).any() or (space.high.astype(np.float64) > most).any():
+        raise ValueError(
+            f"actions must have bounds within ±{most:g}, got {space}: wrap the environment so that they do"
         )
 
 
@@ -294,10 +328,10 @@ def _numbered(space: Space, bins: int | None) -> tuple[list[int], Callable[[np.n
         names = list(space.spaces) if isinstance(space, Dict) else None
         inner = list(space.spaces.values()) if isinstance(space, Dict) else list(space.spaces)
         parts = [_numbered(part, bins) for part in inner]
-        ends = np.cumsum([len(sizes) for sizes, _ in parts])
+        ends = np.cumsum([len(sizes) for sizes, _ in parts], dtype=int)
 
         def decode_parts(choices: np.ndarray) -> Any:
-            pieces = np.split(choices, ends[:-1])
+            pieces = np.split(choices, ends)[:-1]
             chosen = [decode(piece) for (_, decode), piece in zip(parts, pieces, strict=True)]
             return tuple(chosen) if names is None else dict(zip(names, chosen, strict=True))
 

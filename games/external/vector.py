@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import signature
 from typing import Any
 from warnings import catch_warnings, simplefilter
@@ -15,11 +15,15 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
-from games.external.contract import FAULTS, BrokenContract, Fault
+from games.board import Board
+from games.external.contract import BrokenContract, Fault
 from games.external.gymnasium import AGENT, PREFIX, registered
-from games.external.spaces import Moves, Sight, moves, sight
+from games.external.loading import Entry
+from games.external.spaces import IMAGES, Moves, Sight, check_bins, moves, sight
+from games.faults import FAULTS, closed_after_errors
 from games.noise import unit_seed
-from games.stepping import CLOSED, Board, SteppedLanes
+from games.spelling import unknown
+from games.stepping import CLOSED, SteppedLanes
 
 PINNED = {"autoreset_mode": AutoresetMode.SAME_STEP}
 """What vector environments are asked for that let one choose; it is what lanes do."""
@@ -37,6 +41,11 @@ class Vectorised:
     agents = (AGENT,)
     masked = (False,)
 
+    def __post_init__(self) -> None:
+        if self.images not in IMAGES:
+            raise unknown("images", self.images, IMAGES)
+        check_bins(self.bins)
+
     def make(self, num_envs: int) -> VectorEnv:
         """Raises ValueError where there is none, or none that says how it starts over."""
         spec = registered(self.name)
@@ -47,7 +56,8 @@ class Vectorised:
         pinned = {name: value for name, value in PINNED.items() if name in signature(creator).parameters}
         with catch_warnings():
             simplefilter("ignore", UserWarning)  # of what is an error here
-            env = gymnasium.make_vec(spec, num_envs, "vector_entry_point", **{**pinned, **self.params})
+            make = partial(gymnasium.make_vec, spec, num_envs, "vector_entry_point")
+            env = Entry(make, spec.id)({**pinned, **self.params})
         mode = env.metadata.get("autoreset_mode")
         if not isinstance(mode, AutoresetMode):
             env.close()
@@ -61,11 +71,14 @@ class Vectorised:
     def seat(self) -> tuple[Sight, Moves]:
         """How the player sees and acts. Raises ValueError for spaces that cannot be played."""
         env = self.make(1)
-        try:
+        with closed_after_errors(env.close):
             seen, played = env.single_observation_space, env.single_action_space
-            return sight(seen, self.images, self.strict), moves(played, self.bins)
-        finally:
-            env.close()
+            try:
+                seat = sight(seen, self.images, self.strict), moves(played, self.bins)
+            except ValueError as error:
+                raise ValueError(f"{self.name}: {error}") from None
+        env.close()
+        return seat
 
     @property
     def observation_spaces(self) -> tuple[Box]:
@@ -144,9 +157,10 @@ class VectorHost:
         board, away = self.board, ~self.board.alive[:, 0]  # the environment starts their episodes, whatever they do
         seen, rewards, terminated, truncated, infos = self._answer(5, "step", actions)
         self._see(seen)
-        board.rewards[:, 0] = self._column("rewards", rewards)
+        with np.errstate(over="ignore"):  # what is beyond float32 is infinite in it
+            board.rewards[:, 0] = self._column("rewards", rewards)
         if not np.isfinite(board.rewards).all():
-            raise Fault("rewards", f"rewards must be finite, got {rewards}")
+            raise Fault("rewards", f"rewards must be finite (in float32), got {rewards}")
         board.terminated[:, 0] = self._column("terminations", terminated)
         board.truncated[:, 0] = self._column("truncations", truncated) & ~board.terminated[:, 0]
         board.done[:] = done = board.terminated[:, 0] | board.truncated[:, 0]
@@ -213,9 +227,10 @@ class VectorHost:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Say where a fault happened."""
+        """Say where a fault happened, and close what is in an unknown state then."""
         try:
-            yield
+            with closed_after_errors(self.close):
+                yield
         except Fault as fault:
             name = self.env.spec.id if self.env.spec else str(self.env)
             raise BrokenContract(name, fault.rule, fault.message, None, self.steps, self.seed) from fault.__cause__

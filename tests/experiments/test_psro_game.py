@@ -18,6 +18,8 @@ from counterplay.show import main as show
 from experiments.placement import settings
 from experiments.psro import Config, main, parse, sides
 from experiments.report import summary
+from experiments.stop import Stop, guarded
+from games.processes import WorkerDied
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
 from marl.population import evaluate
 from tests.experiments.test_run_folder import documented
@@ -208,6 +210,8 @@ def test_defaults_depend_on_the_game() -> None:
         ("--meta-solver alpharank", "'alpha_rank'"),
         ("--iterations 400", "lower iterations"),
         ("--run-dir tests", "neither empty nor a run"),
+        ("--game classic/tictactoe_v3(workers=1) --workers 2", "leave out workers= of the game, or use --workers 1"),
+        ("--game lqr", "choose a game with numbered actions"),
     ],
 )
 def test_what_cannot_work_fails_at_once(options: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,6 +219,14 @@ def test_what_cannot_work_fails_at_once(options: str, message: str, capsys: pyte
     out, err = capsys.readouterr()
     assert message in err
     assert (out, err.count("\n"), "Traceback" in err) == ("", 1, False)
+
+
+def test_a_worker_of_the_game_that_dies_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def work(stop: Stop) -> None:
+        raise WorkerDied("the worker of lane 0 was killed by SIGKILL; these lanes are closed")
+
+    assert guarded(work) == 2
+    assert capsys.readouterr().err.startswith("error: the worker of lane 0 was killed by SIGKILL")
 
 
 def test_nobody_plays_against_nobody() -> None:

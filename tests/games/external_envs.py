@@ -55,6 +55,23 @@ class WakesTheDead(Sound):
         return shown
 
 
+class PaysTooMuch(Sound):
+    def reward(self, agent):
+        return 1e300
+
+
+class InvitesAnnTwice(Sound):
+    def reset(self, seed=None, options=None):
+        shown = super().reset(seed)
+        self.agents = ["ann", *AGENTS]
+        return shown
+
+
+class SeesRagged(Sound):
+    def seen(self, agent):
+        return [[1.0], [1.0, 2.0], 3.0]
+
+
 class PaysInWords(Sound):
     def reward(self, agent):
         return "much"
@@ -193,7 +210,10 @@ FAULTS = [
     (KeepsTheDead, "lives", "ann", "must leave env.agents"),
     (WakesTheDead, "lives", "ann", "must not go on"),
     (LeavesWithoutAFlag, "lives", "ann", "without being terminated"),
-    (PaysNaN, "rewards", "ann", "must be finite, got nan"),
+    (PaysNaN, "rewards", "ann", r"must be finite \(in float32\), got nan"),
+    (PaysTooMuch, "rewards", "ann", r"must be finite \(in float32\), got 1e\+300"),
+    (InvitesAnnTwice, "agents", None, "must have everyone once"),
+    (SeesRagged, "observations", "ann", "numbers of shape"),
     (PaysInWords, "rewards", "ann", "must be a number, got 'much'"),
     (PaysTheDead, "rewards", "ann", "must be for those who are there"),
     (PaysAnnAlone, "keys", "bob", "rewards must have an entry"),

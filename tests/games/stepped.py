@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
+from games.board import Board
 from games.game import Game
-from games.stepping import Board, SteppedLanes
+from games.stepping import SteppedLanes
 
 
 @dataclass(frozen=True)

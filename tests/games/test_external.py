@@ -12,10 +12,10 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, Text
 
 import games
+from games.board import Board
 from games.conformance import LANES, check_lanes
 from games.external import BrokenContract, external
 from games.game import Playable
-from games.stepping import Board
 from tests.games.broken_envs import Raises, Sound, SoundAEC
 from tests.games.external_envs import FAULTS, ComesAndGoes, MasksLate, SeesNaN
 from tests.golden_cases import select
@@ -342,7 +342,17 @@ def test_an_external_environment_is_a_value():
         (lambda: external(Sound, "aec"), "must be a PettingZoo AECEnv, got Sound; .* parallel_to_aec"),
         (lambda: external(Sound, "parrallel"), "unknown api 'parrallel'; did you mean 'parallel'"),
         (lambda: external(Sound, images="kep"), "unknown images 'kep'; did you mean 'keep'"),
-        (lambda: external(Sound, bins=1), "bins must be None or a whole number, at least 2, got 1"),
+        (lambda: external(Sound, bins=1), "bins must be None or a whole number from 2 to 65536, got 1"),
+        (lambda: external(Sound, bins=2**16 + 1), "from 2 to 65536, got 65537"),
+        (lambda: external(Sound, timeout=3), "give workers as well, got timeout=3"),
+        (lambda: external(Sound, workers=1, timeout="3"), "timeout must be None or seconds, more than 0, got '3'"),
+        (lambda: external("classic/rps_v2", num_actions=2), r"cannot be made: classic/rps_v2 raised AssertionError"),
+        (lambda: external("classic/go_v5", board_size=-1), r"cannot be made: classic/go_v5 raised ValueError"),
+        (lambda: external("games:parallel_env"), r"cannot be made: games:parallel_env raised TypeError"),
+        (lambda: external(HasNoName), r"HasNoName breaks the rule 'plays' .* raised ZeroDivisionError"),
+        (lambda: external(CountsItsAgents), r"rule 'agents' .* raised TypeError"),
+        (lambda: external(DoesNotClose), r"sound_v0 breaks the rule 'plays' .*close\(\) raised ZeroDivisionError"),
+        (lambda: external(NothingToChoose), r"sound_v0, agent ann: an action space must have something to choose"),
         (lambda: external(Sound, max_steps=0), "max_steps must be None or a whole number, at least 1, got 0"),
         (lambda: external(Sound, workers=-1), "workers must be a whole number"),
         (lambda: external(Speaks), "sound_v0, agent ann: observations must be Box"),
@@ -365,6 +375,24 @@ class Leaps(Sound):
 
     def info(self, agent):
         return {}
+
+
+class HasNoName(Sound):
+    def __str__(self):
+        return str(1 / 0)
+
+
+class CountsItsAgents(Sound):
+    possible_agents = 3
+
+
+class DoesNotClose(Sound):
+    def close(self):
+        raise ZeroDivisionError
+
+
+class NothingToChoose(Leaps):
+    actions = Dict({})
 
 
 class MasksLeaps(Leaps):

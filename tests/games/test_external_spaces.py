@@ -157,6 +157,7 @@ def test_bins_are_evenly_spaced_from_bound_to_bound():
         [0, 1.5],
         [1, 3],
     ]
+    assert moves(Tuple([Discrete(2), Dict({})])).decode(np.array([1])) == (1, {})
     joint = moves(Tuple([Discrete(2), Box(0, 1, (1,))]), bins=2)
     assert joint.decode(np.array([1, 1])) == (1, np.ones(1, np.float32))
 
@@ -167,6 +168,9 @@ def test_bins_are_evenly_spaced_from_bound_to_bound():
         (Box(0, np.inf, (2,)), None, "must be bounded, got .*RescaleAction"),
         (Box(0, np.inf, (2,)), 5, "must be bounded"),
         (Tuple([Discrete(2), Box(0, 1, (1,))]), None, "within Dict or Tuple needs bins=k"),
+        (Box(0, 1e300, (2,), np.float64), None, r"bounds within ±3.40282e\+38"),
+        (Box(-(2**63), 2**63 - 1, (1,), np.int64), 3, "bounds within ±9.0072e"),
+        *((empty, None, "must have something to choose") for empty in (Dict({}), Box(0, 1, (0,)))),
         (Text(3), None, "must be Discrete, MultiDiscrete, MultiBinary, Box, Dict or Tuple; got Text"),
     ],
 )
@@ -182,6 +186,7 @@ def test_actions_that_cannot_be_chosen_are_refused(space, bins, says):
         (MultiDiscrete([2, 3]), (np.array([1, 0]), np.array([0, 1, 1])), [[1, 0], [0, 1, 1]]),
         (MultiDiscrete([2, 3]), np.array([1, 0, 0, 1, 1]), [[1, 0], [0, 1, 1]]),
         (MultiDiscrete([2, 2]), [[1, 0], [1, 1]], [[1, 0], [1, 1]]),
+        (MultiDiscrete([1, 1]), np.array([1, 1]), [[1], [1]]),
     ],
 )
 def test_masks_come_by_factor_or_all_in_one(space, mask, wanted):
@@ -190,7 +195,10 @@ def test_masks_come_by_factor_or_all_in_one(space, mask, wanted):
     assert [row.tolist() for row in legal] == [[bool(allowed) for allowed in row] for row in wanted]
 
 
-@pytest.mark.parametrize("mask", [np.ones(4), np.ones((2, 2), int), [[1, 0], [1, 1, 1, 1]], np.array([0, 0, 1, 1, 1])])
+@pytest.mark.parametrize(
+    "mask",
+    [np.ones(4), np.ones((2, 2), int), 3, [[1, [0]], [1, 1, 1]], [[1, 0], [1, 1, 1, 1]], np.array([0, 0, 1, 1, 1])],
+)
 def test_masks_that_do_not_fit_are_refused(mask):
     with pytest.raises(Fault, match=r"must have \[2, 3\] entries|must have a legal action"):
         moves(MultiDiscrete([2, 3])).write_mask(mask, [np.zeros(2, bool), np.zeros(3, bool)])

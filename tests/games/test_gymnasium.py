@@ -221,6 +221,7 @@ def test_observations_and_actions_of_parts_are_played_at_once_too():
 @pytest.mark.parametrize(
     ("name", "params", "words"),
     [
+        ("CartPole-v1", {"x": 1}, "the environment cannot be made: CartPole-v1 raised TypeError"),
         ("Pendulum-v1", {}, "Pendulum-v1 has no vector environment of its own"),
         ("CartPole-v2", {}, "did you mean 'CartPole-v1'"),
         ("tests/silent-v0", {}, "must say when it starts episodes: .* got None"),

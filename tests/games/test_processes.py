@@ -21,9 +21,9 @@ from games.stepping import SteppedLanes
 from marl.workers import Processes as UnitWorkers
 from marl.workers import Unit
 from tests.games.walks import GRIEF, Lost, Walks, step
+from tests.killed import ended_by, started
 
 INTERRUPTIBLE = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # what runs in the background ignores it
-ROOT = Path(__file__).resolve().parents[2]
 LANES = 7
 
 SCRIPT = """
@@ -170,8 +170,20 @@ def test_numbers_of_workers_and_timeouts_are_positive(workers, timeout):
 
 
 def test_workers_for_units_of_work_have_none_for_lanes():
-    with UnitWorkers(1) as workers, pytest.raises(RuntimeError, match="either the units of work or the lanes"):
+    with UnitWorkers(1) as workers, pytest.raises(ValueError, match=r"leave out workers= .* \(--workers 1\)"):
         dict(workers.run([Unit("lanes", partial(lanes_of, 2))]))
+
+
+def test_environments_that_are_never_made_run_into_the_timeout():
+    with pytest.raises(TimeoutError, match=r"the worker of lane 0 did not answer within 0.2 seconds"):
+        hosting(1, 0.2)(Walks(grief="hang", when="make"), 1)
+
+
+def test_a_source_that_workers_do_not_find_is_refused_with_what_to_do(monkeypatch):
+    source = type("Unknown", (Walks,), {"__module__": __name__})
+    monkeypatch.setattr(sys.modules[__name__], "Unknown", source, raising=False)
+    with pytest.raises(ValueError, match=r"cannot be sent .*Can't get attribute 'Unknown'.* under if __name__"):
+        hosting(1)(source(), 1)
 
 
 def test_closed_lanes_have_closed_their_environments_and_say_so(tmp_path):
@@ -183,22 +195,16 @@ def test_closed_lanes_have_closed_their_environments_and_say_so(tmp_path):
         lanes.reset(0)
 
 
-@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGINT])
-def test_no_worker_outlives_the_process_that_started_it(signum, tmp_path):
+@pytest.mark.parametrize(
+    ("signum", "grief"), [(signal.SIGKILL, "sleep in native code"), (signal.SIGINT, "hang in native code")]
+)
+def test_no_worker_outlives_the_process_that_started_it(signum, grief, tmp_path):
     """In a step that hangs in native code; Ctrl-C is sent to all of its group, as a terminal does."""
-    with script(tmp_path, SCRIPT, "hang in native code") as process:
+    with script(tmp_path, SCRIPT, grief) as process:
         pids = tmp_path / "pids"
         assert eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
         workers = [int(pid) for pid in pids.read_text().split()]
-        if signum == signal.SIGINT:
-            os.killpg(process.pid, signum)
-        else:
-            process.send_signal(signum)
-        try:
-            process.wait(30)
-        finally:
-            process.kill()
-        errors = process.stderr.read()
+        errors = ended_by(signum, process)
     assert errors.count("Traceback") == (signum == signal.SIGINT)  # its own, and none of the workers
     assert eventually(lambda: not any(alive(pid) for pid in workers))
 
@@ -217,9 +223,7 @@ def test_a_script_that_would_start_itself_again_is_told_so(tmp_path):
 
 def script(folder: Path, code: str, grief: str) -> subprocess.Popen:
     (folder / "script.py").write_text(code.replace("import sys\n", f"import signal, sys\n{INTERRUPTIBLE}\n"))
-    command = [sys.executable, folder / "script.py", folder / "pids", grief]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True, env=environment)
+    return started([sys.executable, folder / "script.py", folder / "pids", grief])
 
 
 @pytest.mark.parametrize("cycles", [2, pytest.param(1000, marks=pytest.mark.slow)])

@@ -6,6 +6,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from games.game import Lanes
+from games.lanes import closing
 from games.stepping import SteppedLanes
 
 
@@ -107,6 +108,7 @@ def test_what_was_handed_out_stays_as_it_was():
             (np.zeros((4, 2), np.int64), np.zeros(3, np.int64)),
             r"must be \[\(4, 2\), \(4,\)\], got \[\(4, 2\), \(3,\)\]",
         ),
+        (([[0, 0]] * 4, [0] * 4), "one NumPy array a seat, in the order of agents; got a list"),
         ((np.zeros((4, 2)), np.zeros(4, np.int64)), "actions of one must be int64, got float64"),
         ((np.full((4, 2), 2), np.zeros(4, np.int64)), r"one must act within MultiDiscrete.*, got \[2 2\] in lane 0$"),
         (
@@ -135,6 +137,39 @@ def test_lanes_must_be_reset_and_have_room_for_their_units():
     lanes.reset(0)
     with pytest.raises(NotImplementedError, match="own their state"):
         lanes.state_dict()
+
+
+def test_an_error_in_one_lane_closes_them_all(monkeypatch):
+    lanes = lanes_of(3)
+    Clock.closed = 0
+    monkeypatch.setattr(Clock, "play", lambda clock, actions, row: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        lanes.step(wait(3))
+    assert Clock.closed == 3
+    with pytest.raises(ValueError, match="are closed"):
+        lanes.step(wait(3))
+
+
+def test_environments_that_do_not_close_leave_no_other_open_and_hide_no_error(monkeypatch):
+    def fail(clock, *given):
+        Clock.closed += 1
+        raise KeyError(Clock.closed)
+
+    first, second = lanes_of(3), lanes_of(3)
+    monkeypatch.setattr(Clock, "close", fail)
+    Clock.closed = 0
+    with pytest.raises(KeyError, match="1"):
+        first.close()
+    assert Clock.closed == 3
+    with pytest.raises(ZeroDivisionError) as raised, closing(second):
+        raise ZeroDivisionError
+    assert "KeyError(4)" in raised.value.__notes__[0]
+
+
+@pytest.mark.parametrize("num_lanes", ["3", 2.5, 0])
+def test_numbers_of_lanes_are_whole(num_lanes):
+    with pytest.raises(ValueError, match="at least one episode to play, a whole number, got num_lanes="):
+        SteppedLanes(Clock(), num_lanes)
 
 
 def test_closing_closes_every_environment():

@@ -1,5 +1,6 @@
 """Environments for tests of stepped lanes: seeded walks that can be slow, or come to grief."""
 
+import ctypes
 import os
 import re
 import resource
@@ -13,8 +14,9 @@ from pathlib import Path
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
+from games.board import Board
 from games.game import Outcome, feature_box
-from games.stepping import Board, SteppedLanes
+from games.stepping import SteppedLanes
 
 GRIEF = 2
 """The walker's action that brings on what `Walks.grief` names."""
@@ -43,6 +45,8 @@ def grieve(what: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         case "hang in native code":
             re.match("(a+)+$", "a" * 60 + "b")
+        case "sleep in native code":
+            ctypes.PyDLL(None).sleep(60)  # which keeps other threads from running
         case "hang":
             time.sleep(600)
 

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from games.normal_form import battle_of_the_sexes
 from marl.population import evaluate, full_gap
 from marl.workers import Here, Processes, Unit, Workers, WorkersDied
+from tests.killed import ROOT, ended_by, started
 from tests.marl import work
 from tests.marl.small_games import Fixed
-
-ROOT = Path(__file__).resolve().parents[2]
 
 ENDLESS = """
 import signal
@@ -207,20 +206,9 @@ def test_no_process_and_no_shared_memory_outlives_the_one_that_started_it(signum
     script.write_text(ENDLESS)
     busy.mkdir()
     before = set(shared.iterdir())
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        [sys.executable, script, busy], start_new_session=True, stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
+    with started([sys.executable, script, busy]) as process:
         assert eventually(lambda: len(list(busy.iterdir())) == 2)
-        if signum == signal.SIGINT:
-            os.killpg(process.pid, signum)
-        else:
-            process.send_signal(signum)
-        try:
-            process.wait(30)
-        finally:
-            process.kill()
-        errors = process.stderr.read()
+        errors = ended_by(signum, process)
     assert errors.count("Traceback") == (signum == signal.SIGINT)  # its own, and none of the workers
     assert eventually(lambda: not any(alive(int(file.name)) for file in busy.iterdir()))
     assert set(shared.iterdir()) <= before

@@ -1,6 +1,7 @@
 """Lanes of a team."""
 
 import numpy as np
+import pytest
 
 import games
 from games.lanes import GameLanes
@@ -27,3 +28,11 @@ def test_everyone_earns_what_the_team_earns_also_against_a_cast():
     again = TeamReward(GameLanes(game, 16))
     again.load_state_dict(saved)
     np.testing.assert_array_equal(again.step(actions).rewards, team.step(actions).rewards)
+
+
+def test_closing_a_teams_lanes_closes_those_it_wraps():
+    lanes = games.make("classic/tictactoe_v3").lanes(1)
+    for team in (TeamReward(lanes), TeamReward(GameLanes(games.make("bucket_brigade"), 1))):
+        team.close()
+    with pytest.raises(ValueError, match="are closed"):
+        lanes.reset(0)
