@@ -54,6 +54,7 @@ def difference(reference: Path, drawn_now: Path) -> str | None:
     return found and f"{found}\n(with matplotlib {matplotlib.__version__})"
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize("name", CASES)
 def test_it_looks_like_its_reference_which_tells_a_small_change(name: str, tmp_path: Path) -> None:
     axis, actual = drawn(name), tmp_path / f"{name}.png"

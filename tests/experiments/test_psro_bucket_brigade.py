@@ -21,6 +21,7 @@ from experiments.run import RunFolder
 from games.bucket_brigade import SCENARIOS
 from marl.oracles import PPO
 from tests.experiments.tiny import ALONE, ROOT, SCRIPT, TINY, contents
+from tests.processes import cpu_seconds
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_help_is_instant_and_leaves_torch_alone() -> None:
         "try: main(['--help'])\nexcept SystemExit as end: assert end.code == 0\n"
         "assert 'torch' not in sys.modules"
     )
-    start = time.perf_counter()
+    start = cpu_seconds()
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for words in (
@@ -47,7 +48,7 @@ def test_help_is_instant_and_leaves_torch_alone() -> None:
         *SCENARIOS,
     ):
         assert words in done.stdout
-    assert time.perf_counter() - start < 5  # 1.5 s on cores of one's own
+    assert cpu_seconds() - start < 5  # 1.2 s where nothing else runs
 
 
 @pytest.mark.covered_elsewhere

@@ -42,7 +42,7 @@ def pictures(env) -> tuple[str, ...]:
 def test_every_face_of_every_game_keeps_every_rule(name, face):
     """One of them in another process too: what iterates over a set there is the game, which they share."""
     make = partial(FACES[face], name)
-    report = check(make, render_modes=pictures(make()), skip=[] if face == "aec" else ["processes"])
+    report = check(make, 3, render_modes=pictures(make()), skip=[] if face == "aec" else ["processes"])
     assert set(report.unchecked) <= {
         "continues",
         *(("selection", "last", "cumulative", "dead_steps", "processes") * (face != "aec")),

@@ -122,6 +122,7 @@ def test_it_is_the_best_of_all_joint_play(cell, worths):
     assert optimum.value == pytest.approx(best_return(game), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.covered_elsewhere
 @pytest.mark.parametrize("rules", DIALECTS)
 def test_it_is_the_best_of_all_joint_play_on_three_houses(rules):
     amounts = {"own_gain": (4.0, 1.0), "other_gain": (5.0, 2.0), "own_loss": 8.0}  # a house saved is worth 6
@@ -132,6 +133,7 @@ def test_it_is_the_best_of_all_joint_play_on_three_houses(rules):
     assert optimum.value == pytest.approx(best_return(game), rel=1e-9)
 
 
+@pytest.mark.covered_elsewhere
 @settings(max_examples=40)
 @given(small_cells, unlike)
 def test_a_bound_is_no_less_than_the_best_of_all_joint_play(cell, differences):
