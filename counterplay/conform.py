@@ -28,7 +28,8 @@ def main(
     """Ask every rule and print a table; the exit code is 1 where one is broken, 2 for invalid arguments.
 
     Args:
-        made_by: Import path module:function of what makes a fresh environment (AEC or Parallel), or a game of ours.
+        made_by: A name that games.make knows, such as pong or connect_four, or an import path module:function of what
+            makes a fresh environment (AEC or Parallel), a game of ours, or anything else that is played in lanes.
         all: Ask everything of every registered game, and our suite of some environments of others: takes minutes.
         markdown: Print that as a page.
         episodes: Episodes to play; a game's kernel plays a few steps of a few lanes instead.
@@ -38,7 +39,9 @@ def main(
         render_modes: Render modes to try; the function is then called with render_mode.
     """
     if bool(made_by) == all or (markdown and not all):
-        raise ValueError("conform takes either an import path module:function or --all, and --markdown with --all only")
+        raise ValueError(
+            "conform takes either a name, or an import path module:function, or --all, and --markdown with --all only"
+        )
     return everything(markdown) if all else one.main(made_by, episodes, seed, max_steps, skip, render_modes)
 
 

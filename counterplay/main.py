@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from counterplay import __version__
+from experiments import RUNNERS
 from experiments.stop import guarded
 
 
@@ -32,11 +33,9 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "psro": Command("experiments.psro_bucket_brigade", "PSRO with alpha-rank and PPO on Bucket Brigade"),
-    "psro-game": Command("experiments.psro", "PSRO with PPO on any game: ours, PettingZoo's, OpenSpiel's, ..."),
-    "psro-openspiel": Command(
-        "experiments.psro_openspiel", "PSRO and the double oracle on games of OpenSpiel, exactly"
-    ),
+    "psro": Command(RUNNERS["psro"], "PSRO with alpha-rank and PPO on Bucket Brigade"),
+    "psro-game": Command(RUNNERS["psro-game"], "PSRO with PPO on any game: ours, PettingZoo's, OpenSpiel's, ..."),
+    "psro-openspiel": Command(RUNNERS["psro-openspiel"], "PSRO and the double oracle on games of OpenSpiel, exactly"),
     "solve": Command(
         "counterplay.solve", "a table of payoffs by any meta-solver, or the meta-solvers there are", typed=True
     ),

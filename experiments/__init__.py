@@ -1,1 +1,8 @@
 """The commands."""
+
+RUNNERS = {
+    "psro": "experiments.psro_bucket_brigade",
+    "psro-game": "experiments.psro",
+    "psro-openspiel": "experiments.psro_openspiel",
+}
+"""Command that makes runs -> its module."""

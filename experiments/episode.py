@@ -14,9 +14,11 @@ from games.bucket_brigade import BucketBrigade
 from games.external import External
 from games.game import Game, Pictured, Playable, Policy
 from games.lanes import GameLanes, closing, to_numpy
+from games.openspiel_stepped import Stepped as OfOpenSpiel
 from games.play import Step, watch
-from games.stepping import Board, SteppedLanes
+from games.stepping import Board, Keeping, SteppedLanes
 from games.stepping import Episode as Stepped
+from games.wrappers.wrapped import Wrapped
 
 Picture = Callable[[], np.ndarray]
 
@@ -56,8 +58,11 @@ def _of_game(game: Game, profile: Sequence[Policy], seed: int, unit: str) -> Epi
     for step in watch(lanes, profile, seed, unit):
         states.append(lanes.ended)
         rewards += [] if step is None else [to_numpy(step.outcome.rewards)[0]]
-    if isinstance(game, BucketBrigade):
-        lines = list(nights.table(game, states))
+    inner, inside = game, states
+    while isinstance(inner, Wrapped):
+        inner, inside = inner.game, [state.inner for state in inside]
+    if isinstance(inner, BucketBrigade):
+        lines = list(nights.table(inner, inside))
     else:
         lines = list(_described(game, lanes.params, states, rewards))
     pictures: list[Picture] = []
@@ -77,18 +82,25 @@ def _described(game: Game, params: Any, states: list[Any], rewards: list[np.ndar
 
 
 def _of_lanes(game: Playable, profile: Sequence[Policy], seed: int, unit: str, pictured: bool) -> Episode:
-    watched = _Watched(_showing(game) if pictured else game, pictured) if isinstance(game, External) else None
-    lines, rewards = [_headline(0, "")], []
+    watched = None
+    if isinstance(game, External | OfOpenSpiel):
+        watched = _Watched(_showing(game), _picture) if pictured else _Watched(game, _text)
+    heads, rewards = [_headline(0, "")], []
     with closing(SteppedLanes(watched, 1) if watched else game.lanes(1)) as lanes:
         for number, step in enumerate(watch(lanes, profile, seed, unit)):
             if step is not None:
                 rewards.append(step.outcome.rewards[0])
-                lines.append(_headline(number, f"{_done(game.agents, step)}   {_paid(game.agents, rewards[-1])}"))
-    pictures = watched.pictures[: len(lines)] if watched else []  # the next episode has begun
-    return Episode(lines, np.array(rewards), [partial(np.copy, picture) for picture in pictures])
+                heads.append(_headline(number, f"{_done(game.agents, step)}   {_paid(game.agents, rewards[-1])}"))
+    shown = watched.shown[: len(heads)] if watched else []  # the next episode has begun
+    if pictured:
+        return Episode(heads, np.array(rewards), [partial(np.copy, picture) for picture in shown])
+    boards = [[Text(text)] if text else [] for text in shown] or [[] for _ in heads]
+    lines = [line for head, board in zip(heads, boards, strict=True) for line in (head, *board)]
+    return Episode(lines, np.array(rewards), [])
 
 
-def _showing(game: External) -> External:
+def _showing(game: Playable) -> External:
+    assert isinstance(game, External), "`check_pictured` comes first"
     if not isinstance(game.source, str) and not callable(game.source):
         return game  # an environment that is made shows what it was made to show
     return replace(game, params={**game.params, "render_mode": "rgb_array"})
@@ -114,37 +126,43 @@ def _paid(agents: Sequence[str], rewards: np.ndarray) -> str:
 
 
 class _Watched:
-    """A source of episodes that takes pictures of the last one it made. Implements `games.stepping.Source`."""
+    """A source of episodes that keeps how the last one it made looked. Implements `games.stepping.Source`."""
 
-    def __init__(self, source: External, pictured: bool):
-        self.source, self.pictured = source, pictured
-        self.pictures: list[np.ndarray] = []
+    def __init__(self, source: External | OfOpenSpiel, look: Callable[[Any], Any]):
+        self.source, self.look = source, look
+        self.shown: list[Any] = []
         self.agents, self.masked = source.agents, source.masked
         self.observation_spaces, self.action_spaces = source.observation_spaces, source.action_spaces
 
     def episode(self) -> Stepped:
-        return _Pictured(self.source.episode(), self.pictures) if self.pictured else self.source.episode()
+        return _Shown(self.source.episode(), self.look, self.shown)
 
 
-class _Pictured:
-    """An episode whose every moment is kept as a picture. Implements `games.stepping.Episode`."""
+class _Shown:
+    """An episode whose every moment is looked at. Implements `games.stepping.Episode`."""
 
-    def __init__(self, inner: Any, pictures: list[np.ndarray]):
-        self.inner, self.pictures = inner, pictures
+    def __init__(self, inner: Any, look: Callable[[Any], Any], shown: list[Any]):
+        self.inner, self.look, self.shown = inner, look, shown
 
     def begin(self, seed: int, row: Board) -> None:
         self.inner.begin(seed, row)
-        self._keep()
+        self.shown.append(self.look(self.inner))
 
     def play(self, actions: Sequence[int | np.ndarray], row: Board) -> None:
         self.inner.play(actions, row)
-        self._keep()
+        self.shown.append(self.look(self.inner))
 
     def close(self) -> None:
         self.inner.close()
 
-    def _keep(self) -> None:
-        picture = self.inner.env.render()
-        if picture is None:
-            raise ValueError(f"{self.inner.env} gave no picture: use --render ansi")
-        self.pictures.append(np.asarray(picture))
+
+def _text(episode: Any) -> str:
+    """The state, where that can be looked at."""
+    return str(episode.state()) if isinstance(episode, Keeping) else ""
+
+
+def _picture(episode: Any) -> np.ndarray:
+    picture = episode.env.render()
+    if picture is None:
+        raise ValueError(f"{episode.env} gave no picture: use --render ansi")
+    return np.asarray(picture)

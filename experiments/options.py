@@ -41,7 +41,7 @@ class Simulated:
     iterations: int = 4
     """Best responses per player. A finished run can be resumed with more."""
     initial: str = "uniform"
-    """Scripted policy that every player starts with: uniform, specialist, always_rest, ..."""
+    """Scripted policy of the game that every player starts with: uniform, or one that it has, as Pong has follow."""
     meta_solver: str = "alpha_rank"
     """From payoffs to the meta-strategy: alpha_rank, max_welfare_cce, uniform, ...; `counterplay solve` lists them."""
     alpha: float = 10.0

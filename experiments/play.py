@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from analysis.load import command_of
+from experiments import RUNNERS
 from experiments.stop import guarded
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
@@ -22,12 +23,6 @@ if TYPE_CHECKING:
     from games.window import Window
     from marl.psro import Snapshot
 
-MODULES = {
-    "psro": "experiments.psro_bucket_brigade",
-    "psro-openspiel": "experiments.psro_openspiel",
-    "psro-game": "experiments.psro",
-}
-"""Command that makes runs -> its module."""
 LONGEST = 20.0
 """Seconds that a film may take without being hurried."""
 
@@ -132,7 +127,7 @@ def _config(run: Path) -> "Config":
     from experiments.placement import began_as
     from experiments.run import read_settings
 
-    made_by = import_module(MODULES[command_of(read_settings(run))])
+    made_by = import_module(RUNNERS[command_of(read_settings(run))])
     return began_as(run, made_by.Config())
 
 

@@ -30,8 +30,9 @@ class Asked:
     """What is played."""
 
     game: str = "pong"
-    """A game of `counterplay games`, with parameters as in "pong(points=1)"; a PettingZoo environment such as
-    connect_four_v3 or "mpe2.simple_tag_v3(max_cycles=25)"; openspiel:NAME, or gymnasium:NAME for one player."""
+    """A game of `counterplay games`, with parameters as in "pong(points=1)", or wrapped, "stacked(t_maze,frames=4)"; a
+    PettingZoo environment such as connect_four_v3 or "mpe2.simple_tag_v3(max_cycles=25)"; openspiel:NAME, or
+    openspiel_stepped:NAME where that is too large; gymnasium:NAME for one player."""
 
 
 @dataclass(frozen=True)

@@ -212,15 +212,17 @@ def broadcast(speakers: Iterable[int], hearers: Iterable[int]) -> dict[int, tupl
 
 
 class Placement(NamedTuple):
-    """Where a game has a channel's messages in actions and observations."""
+    """Where a game has a channel's messages in actions and observations.
+
+    `factors[speaker]` lists which factors of the speaker's action are the symbols, in order; `columns[hearer][speaker]`
+    the (start, stop) of `memory * length * sounds` columns of the hearer's observation, once for every copy of the
+    message in it.
+    """
 
     name: str
     channel: Channel
     factors: Mapping[int, Sequence[int]]
-    """By speaker: which factors of its action are the symbols, in order."""
     columns: Mapping[int, Mapping[int, Sequence[tuple[int, int]]]]
-    """By hearer, then speaker: (start, stop) of `memory * length * sounds` columns of the hearer's observation, once
-    for every copy of the message in it."""
 
     def described(self, agents: Sequence[str]) -> dict[str, Any]:
         """As PettingZoo's `metadata["channels"]` lists it: plain dictionaries, lists and numbers, seats by name."""

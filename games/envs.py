@@ -13,19 +13,24 @@ from games.stepping import Source
 from games.window import Window
 
 RENDER_FPS = 2
-"""Steps a second in a window."""
+"""Steps a second in a window, where a game does not say (`render_fps`)."""
 
 
 def metadata(game: Game, name: str) -> dict[str, Any]:
     """What PettingZoo wants to know of a face, and `channels` where agents talk (`games.channel.Placement`)."""
     modes = ["human", "ansi", *(["rgb_array"] if isinstance(game, Pictured) else [])]
-    told = {"name": name, "render_modes": modes, "render_fps": RENDER_FPS, "is_parallelizable": True}
+    told = {
+        "name": name,
+        "render_modes": modes,
+        "render_fps": getattr(game, "render_fps", RENDER_FPS),
+        "is_parallelizable": True,
+    }
     if isinstance(game, Talking):
         told["channels"] = [placement.described(game.agents) for placement in game.channels]
     return told
 
 
-class Episode:
+class Face:
     """One episode at a time of `game` in a single lane, with names and numbers as PettingZoo wants them.
 
     Seeds start a generator of their own: the same seed gives the same episodes, and restarting without a seed goes on
@@ -228,7 +233,7 @@ class ParallelFace(ParallelEnv):
         max_cycles: int | None = None,
         mask_in_observation: bool = False,
     ):
-        self.episode = Episode(game, name, render_mode, max_cycles, mask_in_observation)
+        self.episode = Face(game, name, render_mode, max_cycles, mask_in_observation)
         self.metadata = self.episode.metadata
         self.render_mode, self.state_space = render_mode, self.episode.state_space
         self.possible_agents = list(self.episode.agents)
@@ -292,7 +297,7 @@ class AECFace(AECEnv):
         mask_in_observation: bool = False,
     ):
         super().__init__()
-        self.episode = Episode(game, name, render_mode, max_cycles, mask_in_observation)
+        self.episode = Face(game, name, render_mode, max_cycles, mask_in_observation)
         self.metadata = self.episode.metadata
         self.render_mode, self.state_space = render_mode, self.episode.state_space
         self.possible_agents = list(self.episode.agents)

@@ -76,7 +76,7 @@ class Game(Protocol):
 
 @runtime_checkable
 class Pictured(Protocol):
-    """A game that can also be shown as pictures; optional."""
+    """A game that can also be shown as pictures; optional. Its `render_fps`, if any, is a pace that one can follow."""
 
     def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
         """[height, width, 3] uint8 picture of one lane, of one size for all states, equal for equal states."""

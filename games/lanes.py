@@ -33,6 +33,8 @@ class GameLanes:
     def __init__(
         self, game: Game, num_lanes: int, params: Params = None, put: Callable[[np.ndarray], Array] = np.asarray
     ):
+        if not isinstance(game, Game):
+            raise ValueError(f"{game!r} is no game of pure functions, but may be played by its own .lanes({num_lanes})")
         if num_lanes < 1:
             raise ValueError(f"lanes need at least one episode to play, got num_lanes={num_lanes}")
         self.game, self.num_lanes, self._put = game, num_lanes, put

@@ -13,6 +13,7 @@ from games.pong.scripted import Follow
 from games.signaling import Signaling
 from games.signaling.scripted import PROFILES
 from games.spelling import unknown
+from games.wrappers.wrapped import Wrapped
 
 Profiles = Mapping[str, Callable[[Any], Sequence[Policy]]]
 """Name -> one policy a seat, for a game."""
@@ -31,12 +32,16 @@ SCRIPTED: dict[type, Profiles] = {
 
 
 def profile(name: str, game: Game | Playable) -> Sequence[Policy]:
-    """The scripted policy of every seat. Raises ValueError, with near matches, for a name that the game lacks.
+    """The scripted policy of every seat; wrapped games have those of the game inside.
+
+    Raises ValueError, with near matches, for a name that the game lacks.
 
     >>> from games import make
     >>> profile("uniform", make("matching_pennies"))
     [Uniform(choices=(2,), flat=True), Uniform(choices=(2,), flat=True)]
     """
+    while isinstance(game, Wrapped):
+        game = game.game
     known: Profiles = {"uniform": _uniform, **SCRIPTED.get(type(game), {})}
     if name not in known:
         raise unknown("scripted policy of the game", name, known)

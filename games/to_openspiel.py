@@ -64,7 +64,8 @@ def register(
     starts are alike, they are taken to be without chance.
 
     `stakes` are known of normal forms and trees; by default general sums without bounds. Raises ValueError for a name
-    that is none or OpenSpiel's own, for continuous actions without bins, and for arguments that cannot be.
+    that is none or OpenSpiel's own, for what is no Game, for continuous actions without bins, and for arguments that
+    cannot be.
 
     >>> from games import make
     >>> from open_spiel.python.algorithms import cfr, exploitability
@@ -75,6 +76,11 @@ def register(
     >>> float(exploitability.exploitability(pennies, solver.average_policy()))
     0.0
     """
+    if not isinstance(game, Game):
+        raise ValueError(
+            f"only a games.game.Game can be registered, such as games.make('pong'), got {game!r:.80}; payoffs [N, ...] "
+            "are a game of OpenSpiel by games.openspiel_payoffs.to_tensor_game"
+        )
     stakes = stakes_of(game) if stakes is None else stakes
     _check(name, stakes, {"grid": grid, "bins": bins, "max_steps": max_steps})
     form: dict[str, Any] = {"game": game, "grid": grid, "bins": bins, "max_steps": max_steps or _horizon(game)}

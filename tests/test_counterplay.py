@@ -231,6 +231,37 @@ def test_a_game_of_openspiel_is_described(capsys: pytest.CaptureFixture[str]) ->
     assert "did you mean 'leduc_poker'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("pong(points=1)", ("a start", "Discrete(3)")),
+        ("stacked(t_maze,frames=3)", ("a start", "(12,)")),
+        ("connect_four", ("player_0", "Discrete(7)")),
+        ("openspiel_stepped:chess", ("max_steps", "Discrete(4674)")),
+        ("gymnasium:CartPole-v1", ("player", "Discrete(2)")),
+    ],
+)
+def test_whatever_can_be_made_is_described(
+    name: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["games", name]) == 0
+    out = capsys.readouterr().out
+    assert all(word in out for word in (*words, f'games.make("{name}")'))
+
+
+def test_other_names_are_listed_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["games"]) == 0
+    out = capsys.readouterr().out
+    assert all(word in out for word in (*games.PREFIXES, "connect_four_v3", "stacked"))
+
+
+def test_conform_takes_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conform", "matching_pennies"]) == 0
+    assert "rules passed, 0 broken" in capsys.readouterr().out
+    assert main(["conform", "matching_penies"]) == 2
+    assert "did you mean 'matching_pennies'" in capsys.readouterr().err
+
+
 def test_reference_values_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["parity", "--only", "random easy", "--episodes", "200"]) == 0
     assert "values, 0 beyond" in capsys.readouterr().out

@@ -1,10 +1,13 @@
 """Check an environment, or a game, from the command line: `python -m games.conformance module:function`."""
 
 import sys
+from functools import partial
 from typing import Annotated
 
 import tyro
 
+import games
+from games import PREFIXES
 from games.conformance.kernels import Batch
 from games.conformance.lanes import LanesCase
 from games.conformance.rules import FAULTS, Broken, Verdict
@@ -24,8 +27,8 @@ def main(
     """Ask every rule and print a table; the exit code is 1 where one is broken, 2 for invalid arguments.
 
     Args:
-        made_by: Import path module:function of what makes a fresh environment (AEC or Parallel), a game of ours, or
-            anything else that is played in lanes, such as what games.external.external gives.
+        made_by: A name that games.make knows, such as pong or connect_four, or an import path module:function of what
+            makes a fresh environment (AEC or Parallel), a game of ours, or anything else that is played in lanes.
         episodes: Episodes to play; a game's kernel plays a few steps of a few lanes instead, lanes max_steps steps.
         seed: Seed of the first episode.
         max_steps: Steps after which an episode is left unfinished.
@@ -33,7 +36,9 @@ def main(
         render_modes: Render modes to try; the function is then called with render_mode.
     """
     try:
-        make = load(made_by)
+        # A name has no colon, or one behind a known prefix; anything else is an import path.
+        named = ":" not in made_by or made_by.partition(":")[0] in PREFIXES
+        make = partial(games.make, made_by) if named else load(made_by)
         made = make()
         if isinstance(made, Game):
             found = list(game_verdicts(Batch(made, seed=seed), skip))

@@ -1,7 +1,7 @@
 """Rules of a Game's kernel: the pure functions on a batch of lanes."""
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Box
 
+from games.channel import Channel
 from games.conformance.rules import Broken
-from games.game import Array, Game, Pictured, State, factors
+from games.game import Array, Game, Pictured, State, Talking, factors
 from games.lanes import put_lanes, to_numpy, tree_leaves, tree_map
 from games.noise import Noise, Purpose
 from games.policies import Uniform
 
 Put = Callable[[np.ndarray], Array]
+Spans = Mapping[int, Sequence[tuple[int, int]]]
+"""Speaker -> (start, stop) of columns of a hearer's observation."""
 
 
 class BatchStep(NamedTuple):
@@ -294,6 +297,39 @@ def pictures(batch: Batch) -> str | None:
     return None
 
 
+def channels(batch: Batch) -> str | None:
+    """Messages are where `channels` says: parts of what speakers choose, and columns of what hearers observe."""
+    game = batch.game
+    if not isinstance(game, Talking) or not game.channels:
+        return "of games whose agents talk only"
+    for placement in game.channels:
+        channel, name = placement.channel, placement.name
+        if set(placement.factors) != set(channel.speakers):
+            raise Broken(f"{name} must be spoken by {channel.speakers}, got factors of {list(placement.factors)}")
+        for speaker, parts in placement.factors.items():
+            choices = factors(game.action_spaces[speaker])
+            said = tuple(choices[part] if part < len(choices) else 0 for part in parts)
+            if said != channel.factors:
+                raise Broken(f"{name} must be said by {channel.factors} choices, got {said}", game.agents[speaker])
+        for hearer, spans in placement.columns.items():
+            _check_columns(game, channel, name, hearer, spans)
+    return None
+
+
+def _check_columns(game: Game, channel: Channel, name: str, hearer: int, spans: Spans) -> None:
+    agent = game.agents[hearer]
+    if set(spans) != set(channel.audible(hearer)):
+        raise Broken(f"{name} must be heard of {channel.audible(hearer)}, got columns of {list(spans)}", agent)
+    places = [place for copies in spans.values() for place in copies]
+    wide = channel.columns(hearer) // len(spans)
+    if {stop - start for start, stop in places} != {wide}:
+        raise Broken(f"{name} must be heard in {wide} columns a speaker, got {places}", agent)
+    columns = [column for start, stop in places for column in range(start, stop)]
+    seen = game.observation_spaces[hearer].shape[0]
+    if len(set(columns)) < len(columns) or not set(columns) <= set(range(seen)):
+        raise Broken(f"{name} must be heard in columns of its own among {seen}, got {places}", agent)
+
+
 KERNEL_RULES: dict[str, Callable[[Batch], str | None]] = {
     rule.__name__: rule
     for rule in (
@@ -310,5 +346,6 @@ KERNEL_RULES: dict[str, Callable[[Batch], str | None]] = {
         arrays,
         describes,
         pictures,
+        channels,
     )
 }

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
-from games import GAMES, env, make_game, parallel_env
+from games import GAMES, env, make, make_game, parallel_env
 from games.conformance.kernels import Batch, Put
+from games.conformance.lanes import LanesCase
 from games.conformance.rules import FAULTS, Broken, ConformanceError, Verdict
 from games.conformance.runs import Case, EnvFn
-from games.conformance.suite import check_faces, game_verdicts, verdicts
+from games.conformance.suite import check_faces, game_verdicts, lanes_verdicts, verdicts
 from games.conformance.theirs import AEC_TESTS, PARALLEL_TESTS, RENDER_TESTS, Test
-from games.game import Game
+from games.game import Game, Playable
 
 
 class Entry(NamedTuple):
@@ -26,6 +27,8 @@ class Entry(NamedTuple):
 
     name: str
     game: Game | None = None
+    playable: Callable[[], Game | Playable] | None = None
+    """What is played in lanes, made when it is asked."""
     aec: EnvFn | str | None = None
     parallel: EnvFn | str | None = None
     masked: tuple[EnvFn, EnvFn] | None = None
@@ -49,6 +52,7 @@ def ours(name: str) -> Entry:
     return Entry(
         name,
         game,
+        lambda: game,
         partial(env, name),
         partial(parallel_env, name),
         (partial(quick, env, name, **masked), partial(quick, parallel_env, name, **masked)),
@@ -63,6 +67,14 @@ def quick(face: Callable[..., Any], name: str, **options: Any) -> Any:
     return made
 
 
+def by_name(name: str, **others: Any) -> Entry:
+    """Somebody's environment that `games.make` has by name, to be played in lanes."""
+    return Entry(name, playable=partial(make, name), **others)
+
+
+LANE_STEPS = 200
+"""Of the lanes that are asked: the longest episodes of uniform play end within them."""
+
 VARIANTS = ("openspiel:goofspiel(num_cards=3)", "openspiel:leduc_poker", "openspiel:tiny_hanabi")
 """Of another kind than what is registered: moves at once with chance between them, chance in the middle, a team."""
 
@@ -71,19 +83,19 @@ KAZ_SPAWN = "its interval between zombies is made once and goes on over resets [
 THIRD_PARTY: dict[str, Entry] = {
     entry.name: entry
     for entry in (
-        Entry("pettingzoo.classic.connect_four_v3", aec="pettingzoo.classic.connect_four_v3:env"),
-        Entry("pettingzoo.classic.tictactoe_v3", aec="pettingzoo.classic.tictactoe_v3:env"),
-        Entry(
+        by_name("pettingzoo.classic.connect_four_v3", aec="pettingzoo.classic.connect_four_v3:env"),
+        by_name("pettingzoo.classic.tictactoe_v3", aec="pettingzoo.classic.tictactoe_v3:env"),
+        by_name(
             "pettingzoo.classic.rps_v2",
             aec="pettingzoo.classic.rps_v2:env",
             parallel="pettingzoo.classic.rps_v2:parallel_env",
             faults={"state_space": RPS_STATE},
         ),
         *(
-            Entry(name, aec=f"{name}:env", parallel=f"{name}:parallel_env")
+            by_name(name, aec=f"{name}:env", parallel=f"{name}:parallel_env")
             for name in ("mpe2.simple_reference_v3", "mpe2.simple_speaker_listener_v4", "mpe2.simple_tag_v3")
         ),
-        Entry(
+        by_name(
             "pettingzoo.butterfly.knights_archers_zombies_v11",
             aec="pettingzoo.butterfly.knights_archers_zombies_v11:env",
             parallel="pettingzoo.butterfly.knights_archers_zombies_v11:parallel_env",
@@ -91,13 +103,19 @@ THIRD_PARTY: dict[str, Entry] = {
             seed=4,  # some die long before the end
             faults={"restarts": KAZ_SPAWN},
         ),
+        by_name("openspiel_stepped:leduc_poker"),
+        by_name("gymnasium:CartPole-v1"),
     )
 }
-"""Other people's environments, as they are: with masks, communication, unlike agents, and agents that die."""
+"""Other people's environments, as they are: with masks, communication, unlike agents, agents that die, one alone."""
 
 
 def kernel(entry: Entry, put: Put = np.asarray) -> Iterable[Verdict]:
     return game_verdicts(Batch(entry.game, put=put)) if entry.game else ()
+
+
+def lanes(entry: Entry) -> Iterable[Verdict]:
+    return lanes_verdicts(LanesCase(entry.playable(), 2, LANE_STEPS, entry.seed)) if entry.playable else ()
 
 
 def aec_rules(entry: Entry) -> Iterable[Verdict]:
@@ -141,6 +159,7 @@ def pettingzoo_tests(tests: Mapping[str, Test], entry: Entry) -> Iterator[Verdic
 
 SUITES: dict[str, Suite] = {
     "kernel": kernel,
+    "lanes": lanes,
     "AEC": aec_rules,
     "Parallel": parallel_rules,
     "faces agree": same_faces,
@@ -205,6 +224,8 @@ LEGEND = """\
 Numbers are rules kept, or PettingZoo's tests passed; rules that do not apply, and suites that do not, are left out.
 
 - kernel: the pure functions on batches of lanes, and their lanes (`games.conformance.check_game`).
+- lanes: what learners play, many episodes side by side (`games.conformance.check_lanes`); others' environments as
+  `games.make` has them by name.
 - AEC, Parallel: the environment (`games.conformance.check`), by whole episodes and rule by rule.
 - faces agree: both faces play the same episodes (`games.conformance.check_faces`).
 - PettingZoo: its own `api_test`, `seed_test` and `state_test`; `parallel_api_test` and `parallel_seed_test`;

@@ -55,8 +55,10 @@ def frame(game: Pong, params: Params, state: State, lane: int = 0) -> np.ndarray
     for seat, y in enumerate((seen.now.left, seen.now.right)):
         _paddle(canvas, seat, y, reach * UP - BALL)
     _trail(canvas, seen)
-    canvas.glow(*_spot(seen.now), 2.5 * BALL, WHITE, 0.4)
-    canvas.disc(*_spot(seen.now), BALL, WHITE)
+    x, y = _spot(seen.now)
+    x += seen.point * (BEHIND + THICK)  # past the paddle that missed it
+    canvas.glow(x, y, 2.5 * BALL, WHITE, 0.4)
+    canvas.disc(x, y, BALL, WHITE)
     _footer(canvas, game, params, seen, lane)
     return canvas.pixels()
 
@@ -89,7 +91,8 @@ def _score(canvas: Canvas, game: Pong, seen: Lane) -> None:
         canvas.text(ends, y, f"{game.agents[seat]} {words}".strip(), 20, colour, anchor, bold=won)
         if won:  # the end that the ball went out at
             end = RIGHT if seat == 0 else LEFT
-            canvas.box(end - 4, TOP, end + 4, BOTTOM, colour, 3)
+            inner = end + 6 * side
+            canvas.box(min(end, inner), TOP, max(end, inner), BOTTOM, colour)
 
 
 def _paddle(canvas: Canvas, seat: int, y: float, half: float) -> None:

@@ -88,12 +88,13 @@ class Pong:
     paddle_speed: float = 0.08
     reach: float = 0.18
     """How far from a paddle's centre it still returns the ball."""
-    steepest: float = 1.5
+    steepest: float = 1.0
     """Largest slope of the ball after a hit."""
-    wobble: float = 0.3
+    wobble: float = 0.2
     """Largest difference that chance makes to the slope after a hit."""
 
     agents = ("player_0", "player_1")
+    render_fps = 15
     noise_sizes = (3, 3)  # side, height and slope of a serve; the last also turns the ball when it is hit
 
     def __post_init__(self) -> None:

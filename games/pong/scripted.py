@@ -19,7 +19,7 @@ class Follow:
     Raises ValueError for a skill outside [0, 1].
     """
 
-    skill: float = 0.7
+    skill: float = 0.5
     steepest: float = Pong.steepest
     paddle_speed: float = Pong.paddle_speed
     """The game's own, as the policy should know them."""

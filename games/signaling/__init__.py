@@ -14,7 +14,7 @@ from games.signaling.exact import (
     values,
 )
 from games.signaling.rules import Signaling, State
-from games.signaling.scripted import policies, profile, said
+from games.signaling.scripted import policies, said
 
 __all__ = [
     "Optimum",
@@ -28,7 +28,6 @@ __all__ = [
     "optimum",
     "policies",
     "pooling",
-    "profile",
     "said",
     "signalling_system",
     "uniform_value",

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from games.bucket_brigade.icons import DIM, INK, ORANGE, PALE, SEATS, SKIN, SKY_BLUE, WHITE, Canvas, Colour, mixed
+from games.bucket_brigade.icons import SKIN
+from games.canvas import DIM, INK, ORANGE, PALE, SEATS, SKY_BLUE, WHITE, Canvas, Colour, mixed
 from games.signaling.rules import Signaling, State
 
 WIDTH, HEIGHT = 800, 480
@@ -120,11 +121,11 @@ def _listeners(canvas: Canvas, game: Signaling, seen: Lane, guessed: bool) -> No
         _bust(canvas, LISTENERS, y, size, colour)
         if guessed:
             _guess(canvas, seen.guesses[0][index] - 1, LISTENERS, y, size, number == 1)
-        if seen.step:
+        if guessed or seen.rewards[1 + index]:
             _reward(canvas, WIDTH - 14, y, seen.rewards[1 + index], max(11.0, 0.2 * size))
     if number == 1:
         canvas.text(LISTENERS, FLOOR - 12, "listener", 14, DIM)
-    if seen.step:
+    if guessed or seen.rewards[0]:
         _reward(canvas, SPEAKER - 52, FLOOR - 62, seen.rewards[0], 18)
 
 

@@ -311,7 +311,8 @@ class Signaling:
             text = f"round {step // 2 + 1} of {self.rounds}: the speaker sees {int(state.referent[lane])}"
             if step % 2:
                 heard = spelt(self.medium.codes(state.line)[lane, 0, 0], 1 - self.silence)
-                text += f", says {spelt(state.said[lane, 0], 1)}, heard as {heard}: {pays}"
+                text += f", says {spelt(state.said[lane, 0], 1)}, heard as {heard}"
+                text += f": {pays}" if self.cost else ""
             return text
         guesses = " and ".join(str(int(guess) - 1) for guess in state.guesses[lane, 0])
         text = f"round {step // 2} of {self.rounds}: guessed {guesses} of {int(state.truths[lane, 0]) - 1}: {pays}"

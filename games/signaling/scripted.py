@@ -11,10 +11,9 @@ from games.channel import Channel
 from games.game import Array, Legal, Policy
 from games.lanes import GameLanes, put_like, to_numpy
 from games.noise import Purpose
-from games.policies import Uniform, draw
+from games.policies import draw
 from games.signaling.exact import babble, signalling_system
 from games.signaling.rules import Signaling
-from games.spelling import unknown
 
 
 @dataclass(frozen=True)
@@ -72,16 +71,8 @@ def policies(game: Signaling, speaker: ArrayLike, listener: ArrayLike) -> list[P
 PROFILES: dict[str, Callable[[Signaling], Sequence[Policy]]] = {
     "babbling": lambda game: policies(game, *babble(game)),
     "signalling_system": lambda game: policies(game, *signalling_system(game)),
-    "uniform": lambda game: [Uniform.of(space) for space in game.action_spaces],
 }
-"""One policy a seat, by name."""
-
-
-def profile(name: str, game: Signaling) -> list[Policy]:
-    """The profile called `name` in `PROFILES`. Raises ValueError for an unknown name."""
-    if name not in PROFILES:
-        raise unknown("profile of signalling", name, PROFILES)
-    return list(PROFILES[name](game))
+"""One policy a seat, by name; see `games.scripted.profile`."""
 
 
 def said(game: Signaling, speaker: Policy, episodes: int, seed: int) -> np.ndarray:

@@ -1,5 +1,6 @@
 """What agents see: scaled, with what they saw before, or marked with who they are."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ from array_api_compat import array_namespace
 from gymnasium.spaces import Box
 
 from games import game as contracts
+from games.channel import Placement
 from games.game import Array, Game
 from games.numbers import real, whole
 from games.wrappers.measured import Moments, Numbers
@@ -107,6 +109,20 @@ class Stacked(Wrapped):
             for space in self.game.observation_spaces
         )
         return tuple(Box(low, high, dtype=np.float32) for low, high in bounds)
+
+    def heard(self, channels: tuple[Placement, ...]) -> tuple[Placement, ...]:
+        """Older frames have copies of the messages."""
+        return tuple(
+            channel._replace(columns={seat: self._copies(seat, heard) for seat, heard in channel.columns.items()})
+            for channel in channels
+        )
+
+    def _copies(self, seat: int, heard: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, list[tuple[int, int]]]:
+        size = self.game.observation_spaces[seat].shape[0]
+        return {
+            speaker: [(a + frame * size, b + frame * size) for frame in range(self.frames) for a, b in spans]
+            for speaker, spans in heard.items()
+        }
 
     def begin(self, params: Params, inner: contracts.State, noise: Array) -> tuple[Array, ...]:
         seen = [_layered(self.game.observe(params.inner, inner, seat)) for seat in range(len(self.agents))]

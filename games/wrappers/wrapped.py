@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from games import game as contracts
+from games.channel import Placement
 from games.game import Array, Game, Legal, Pictured, Talking
 from games.numbers import keep
 
@@ -43,7 +44,9 @@ class Wrapped:
         if isinstance(self.game, Pictured):
             keep(self, frame=partial(_frame, self.game))
         if isinstance(self.game, Talking):
-            keep(self, channels=self.game.channels)
+            keep(self, channels=self.heard(self.game.channels))
+        if hasattr(self.game, "render_fps"):
+            keep(self, render_fps=self.game.render_fps)
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -69,6 +72,10 @@ class Wrapped:
 
     def params(self, **overrides: Any) -> Params:
         return Params(self.game.params(**overrides))
+
+    def heard(self, channels: tuple[Placement, ...]) -> tuple[Placement, ...]:
+        """The game's channels, as they are placed now."""
+        return channels
 
     def begin(self, params: Params, inner: contracts.State, noise: Array) -> Any:
         """The wrapper's part of a starting state, from the game's and its own uniforms."""

@@ -9,6 +9,10 @@ import pytest
 from PIL import Image
 
 from counterplay.main import main
+from experiments.episode import episode
+from games import make
+from games.scripted import profile
+from games.wrappers import time_limit
 from tests.games.test_film import pictures_of
 
 
@@ -105,3 +109,21 @@ def test_impossible_values_exit_with_2(finished: Path, options: str, capsys: pyt
         main(["play", str(finished), *options.split()])
     assert end.value.code == 2
     assert options.split()[0].strip("-") in capsys.readouterr().err
+
+
+def test_boards_of_openspiel_are_shown_to_the_end() -> None:
+    game = make("openspiel_stepped:tic_tac_toe")
+    played = episode(game, profile("uniform", game), 0, "play", pictured=False)
+    boards = [line.plain for line in played.lines if "\n" in line.plain]
+    assert len(boards) == len(played.rewards) + 1
+    marks = [len(re.findall("[xo]", board)) for board in boards]
+    assert marks == list(range(len(boards)))  # the last one too, and not the next episode's start
+
+
+def test_wrapped_games_are_shown_as_the_game_inside() -> None:
+    game = make("bucket_brigade")
+    shown = [
+        [line.plain for line in episode(each, profile("specialist", each), 0, "play", pictured=False).lines]
+        for each in (game, time_limit(game, 10_000))  # type: ignore[arg-type]
+    ]
+    assert shown[0] == shown[1]

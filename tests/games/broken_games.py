@@ -3,6 +3,7 @@
 import numpy as np
 from array_api_compat import array_namespace
 
+from games.channel import Channel, Placement
 from games.lanes import GameLanes
 from tests.games.turns import Turns
 
@@ -84,6 +85,12 @@ class Grows(Turns):
         return np.zeros((8, 8 + int(state.round[lane]), 3), np.uint8)
 
 
+class HearsBeyondItsSight(Turns):
+    """The second player sees one column, and two sounds need two."""
+
+    channels = (Placement("spoken", Channel({0: (1,)}), {0: (0,)}, {1: {0: ((0, 2),)}}),)
+
+
 class OnlyTheFirstLives(GameLanes):
     @property
     def alive(self):
@@ -118,6 +125,7 @@ BROKEN_GAMES = {
     "arrays": PaysMoreInNumPy,
     "describes": SaysNothing,
     "pictures": Grows,
+    "channels": HearsBeyondItsSight,
 }
 """Rule of kernels -> a game that breaks it, and nothing else."""
 BROKEN_LANES = {"lane_shapes": OnlyTheFirstLives, "auto_reset": GoesOnPlaying, "resumes": ForgetsItsSteps}

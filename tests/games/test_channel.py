@@ -1,6 +1,7 @@
 """Channels by themselves, and where games say that their messages are."""
 
 import json
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ import games
 from games.bucket_brigade import BucketBrigade
 from games.bucket_brigade.layouts import LAYOUTS
 from games.channel import CONTROLS, Channel, broadcast, one_hot
-from games.game import Talking, factors
+from games.conformance.kernels import KERNEL_RULES, Batch
+from games.conformance.rules import Broken
+from games.game import Talking
 from games.lanes import GameLanes
 from games.signaling import Signaling
 
@@ -27,21 +30,35 @@ TALKING["signaling with two listeners"] = Signaling(listeners=2, length=2, silen
 
 
 @pytest.mark.parametrize("name", TALKING)
-def test_messages_are_parts_of_actions_and_observations(name):
-    game = TALKING[name]
-    for placement in game.channels:
-        channel = placement.channel
-        assert set(placement.factors) == set(channel.speakers)
-        for speaker, parts in placement.factors.items():
-            choices = factors(game.action_spaces[speaker])
-            assert tuple(choices[part] for part in parts) == channel.factors
-        for hearer, spans in placement.columns.items():
-            assert set(spans) == set(channel.audible(hearer))
-            places = [place for copies in spans.values() for place in copies]
-            assert {stop - start for start, stop in places} == {channel.columns(hearer) // len(spans)}
-            columns = [column for start, stop in places for column in range(start, stop)]
-            assert len(set(columns)) == len(columns)
-            assert set(columns) <= set(range(game.observation_spaces[hearer].shape[0]))
+def test_messages_are_where_channels_say(name):
+    assert KERNEL_RULES["channels"](Batch(TALKING[name])) is None
+
+
+class Misplaced(Signaling):
+    """Its placement has `changed` fields."""
+
+    changed: ClassVar[dict] = {}
+
+    @property
+    def channels(self):
+        (placement,) = super().channels
+        return (placement._replace(**self.changed),)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"factors": {1: (0,)}}, r"must be spoken by \(0,\)"),
+        ({"factors": {0: (0, 1)}}, r"must be said by \(3,\) choices, got \(3, 0\)"),
+        ({"columns": {1: {1: ((0, 3),)}}}, r"must be heard of \(0,\), got columns of \[1\]"),
+        ({"columns": {1: {0: ((0, 2),)}}}, "in 3 columns a speaker"),
+        ({"columns": {1: {0: ((0, 3), (2, 5))}}}, "in columns of its own"),
+    ],
+)
+def test_messages_elsewhere_break_the_rule(changed, told, monkeypatch):
+    monkeypatch.setattr(Misplaced, "changed", changed)
+    with pytest.raises(Broken, match=told):
+        KERNEL_RULES["channels"](Batch(Misplaced()))
 
 
 def test_metadata_lists_channels_in_plain_values():

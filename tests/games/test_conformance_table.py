@@ -38,9 +38,9 @@ def test_a_game_is_asked_everything(monkeypatch):
 def test_any_function_from_entry_to_verdicts_is_a_suite():
     rows = list(table([QUICK, Entry("nothing")], {**SUITES, "other": fails}))
     text = page(rows, "a command")
-    assert "| game | kernel | AEC | Parallel | faces agree | PettingZoo AEC |" in text
-    assert "| sound |  | 25 |  |  |  |  |  | 1, BROKEN: dies |" in text
-    assert "| nothing |  |  |  |  |  |  |  | 1, BROKEN: dies |" in text
+    assert "| game | kernel | lanes | AEC | Parallel | faces agree | PettingZoo AEC |" in text
+    assert "| sound |  |  | 25 |  |  |  |  |  | 1, BROKEN: dies |" in text
+    assert "| nothing |  |  |  |  |  |  |  |  | 1, BROKEN: dies |" in text
     assert next(complaints(rows)) == "sound breaks `dies` (other): rule 'dies' is broken: somebody does"
 
 
@@ -90,5 +90,5 @@ def test_the_command_prints_either(capsys, monkeypatch):
     assert "| sound | 25 | 1, BROKEN: dies |" in capsys.readouterr().out
     assert main("tests.games.turns:Turns") == 0
     for wrong in ({}, {"markdown": True}, {"made_by": "games:env", "all": True}):
-        with pytest.raises(ValueError, match="either an import path"):
+        with pytest.raises(ValueError, match="either a name"):
             main(**wrong)

@@ -348,7 +348,7 @@ def test_an_external_environment_is_a_value():
         (lambda: external(Speaks), "sound_v0, agent ann: observations must be Box"),
         (lambda: external(Leaps), "sound_v0, agent ann: actions must be bounded"),
         (lambda: external(MasksLeaps), "sound_v0, agent ann: action masks are for discrete actions"),
-        (lambda: games.parallel_env("connect_four"), "is a PettingZoo environment already"),
+        (lambda: games.parallel_env("connect_four"), "is somebody's environment, with an interface of its own"),
     ],
 )
 def test_bad_input_is_refused_with_what_to_do(given, says):

@@ -14,6 +14,8 @@ from games.bucket_brigade.scripted import BLIND, POLICIES, Firefighter, policy
 from games.game import Policy
 from games.lanes import put_like, tree_map
 from games.policies import joint_probabilities
+from games.scripted import profile
+from games.wrappers import flickering, stacked
 
 GAME = BucketBrigade()
 FIELDS = {
@@ -252,3 +254,11 @@ def test_mistakes_are_refused():
         Genome(1.0, 2.0, 0.0, 0.0)
     with pytest.raises(ValueError, match="4 agents and 4 houses are seen as 37 or 42 columns, got 67"):
         act(policy("spread", BucketBrigade(num_agents=4, num_houses=4)), rings([[]]), 0)
+
+
+def test_wrapped_games_have_the_policies_of_the_game_inside():
+    wrapped = stacked(flickering(GAME), frames=2)
+    assert profile("specialist", wrapped) == profile("specialist", GAME)
+    assert profile("uniform", wrapped) == profile("uniform", GAME)
+    with pytest.raises(ValueError, match="did you mean 'specialist'"):
+        profile("specialst", wrapped)

@@ -16,6 +16,7 @@ from games.game import Pictured
 from games.lanes import GameLanes, tree_map
 from games.openspiel import compiled
 from games.play import play, states
+from games.scripted import profile
 from games.signaling import (
     Signaling,
     babbling,
@@ -26,7 +27,6 @@ from games.signaling import (
     optimum,
     policies,
     pooling,
-    profile,
     said,
     signalling_system,
     uniform_value,

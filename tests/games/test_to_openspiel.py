@@ -226,6 +226,8 @@ REFUSED = [
     ({"max_steps": 1.5}, "max_steps must be a whole number"),
     ({"bins": "many"}, "bins must be a whole number"),
     ({"stakes": Stakes("zero")}, "unknown utility 'zero'; did you mean 'zero_sum'"),
+    ({"game": "pong"}, r"only a games\.game\.Game can be registered, .* got 'pong'; .*to_tensor_game"),
+    ({"game": games.make("connect_four")}, "only a games.game.Game can be registered"),
     ({"game": games.make("lqr")}, r"player_0 acts in Box.*: give a number of bins"),
 ]
 

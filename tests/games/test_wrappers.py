@@ -142,10 +142,9 @@ def test_wrappers_compose():
 
 
 def test_channels_are_kept():
-    class Talks(Turns):
-        channels = ("signal",)
-
-    assert stacked(time_limit(Talks(), 3)).channels == ("signal",)
+    game = time_limit(games.make("signaling"), 3)
+    assert game.channels == games.make("signaling").channels
+    assert stacked(game, 2).channels[0].columns == {1: {0: [(0, 3), (4, 7)]}}
     assert not isinstance(stacked(Turns()), Talking)
 
 
