@@ -9,7 +9,7 @@ caller's, and return it. In a notebook, show `picture.figure`.
 
 import io
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import colormaps, rc_context
@@ -46,6 +46,7 @@ __all__ = [
     "caption",
     "convergence",
     "draw",
+    "duels",
     "learning",
     "mass_against_alpha",
     "meta_strategy",
@@ -165,10 +166,30 @@ def convergence(run: Run) -> Figure:
     earned = "team return per episode" if team else "return per episode"
     right.set(xlabel="iteration", ylabel=earned, title="Play of the meta-strategy")
     for axis in (left, right):
-        axis.set_xlim(-0.4, len(run.iterations) - 0.6)
-        axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        _over_iterations(axis, run)
     if not run.exact:
         figure.suptitle("Bars: 95 % intervals", fontsize=8, color="0.3")
+    return figure
+
+
+@styled
+def duels(run: Run) -> Figure | None:
+    """What the meta-strategies earn against scripted policies, a panel a policy; None for runs without duels."""
+    rows = run.series("duel_points") or run.series("duel_return")
+    rivals = list(dict.fromkeys(row["against"] for row in rows))
+    if not rivals:
+        return None
+    figure, axes = grid(len(rivals), 2.5, sharey=True)
+    for axis, rival in zip(axes, rivals, strict=True):
+        mine = [row for row in rows if row["against"] == rival]
+        for player in dict.fromkeys(row["player"] for row in mine):
+            label, marker = f"player {player}", "os^Dv"[player % 5]
+            intervals(axis, [row for row in mine if row["player"] == player], f"C{player}", marker, label)
+        axis.set(title=f"against {rival}", xlabel="iteration")
+        _over_iterations(axis, run)
+    axes[0].set(ylabel=rows[0]["unit"])
+    axes[0].legend(frameon=False, fontsize=7)
+    figure.suptitle("The meta-strategy against scripted policies; bars: 95 % intervals", fontsize=9)
     return figure
 
 
@@ -200,6 +221,11 @@ TRAINING = (
     "against opponents drawn from the meta-strategy. Bands are 95 % intervals, which runs of earlier versions lack."
 )
 
+AGAINST = (
+    "What the meta-strategies earn against scripted policies: each player alone, or with its team, plays the "
+    "meta-strategy, and all others the policy named."
+)
+
 FIGURES: dict[str, Drawn] = {
     "convergence": Drawn(
         convergence,
@@ -215,6 +241,7 @@ FIGURES: dict[str, Drawn] = {
     "meta_strategy": Drawn(meta_strategy, MARGINALS, MARGINALS),
     "response_graph": Drawn(response_graph, DEVIATIONS, DEVIATIONS),
     "learning_curves": Drawn(learning, TRAINING, TRAINING),
+    "duels": Drawn(duels, AGAINST, AGAINST),
 }
 """By name; a sketch gives None where a run has nothing to show in it yet."""
 
@@ -249,6 +276,12 @@ def picture(figure: Figure, kind: str) -> bytes:
     with rc_context(STYLE | {"svg.hashsalt": "counterplay"}):
         figure.savefig(file, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
     return file.getvalue()
+
+
+def _over_iterations(axis: Any, run: Run) -> None:
+    """Ticks at iterations alone."""
+    axis.set_xlim(-0.4, len(run.iterations) - 0.6)
+    axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
 
 
 def _against_index(table: np.ndarray, columns: int) -> list[np.ndarray]:

@@ -31,6 +31,16 @@ STEPPED: dict[str, Any] = {
 """For environments that are stepped one by one: steps are dear."""
 
 KNOWN: dict[str, dict[str, Any]] = {
+    "connect_four": {
+        "ppo": replace(STEPPED["ppo"], greedy=False),  # others then always have something to lose, and to learn from
+        "gap_steps": 0,
+        "gap_episodes": 100,
+    },
+    "pong": {
+        "ppo": replace(OURS["ppo"], steps=1_500_000, gamma=0.97, gae_lambda=0.95),
+        "gap_steps": 0,
+        "score_against": ("uniform", "follow"),
+    },
     "simple_tag": {
         "iterations": 2,
         "episodes": 32,

@@ -97,11 +97,29 @@ def test_they_are_drawn_at_print_size_without_the_code_that_trained(copy: Path) 
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     files = [Path(line) for line in done.stdout.splitlines()]
-    assert files == [copy / "figures" / f"{name}.png" for name in FIGURES]
+    assert files == [copy / "figures" / f"{name}.png" for name in FIGURES if name != "duels"]
     for file in files:
         pixels = imread(file)
         assert pixels.shape[1] >= 1500  # 5 inches at 300 dots
         assert np.ptp(pixels) > 0.5
+
+
+def test_duels_are_a_panel_a_rival_and_points_where_there_are_any(tmp_path: Path) -> None:
+    run = load_run(write_run(tmp_path / "run", players=2, iterations=1))
+    assert FIGURES["duels"][0](run) is None
+    rows = [
+        {"metric": metric, "iteration": i, "player": player, "against": rival, "value": i / 2, "unit": unit}
+        for metric, unit in (("duel_return", "return per episode"), ("duel_points", "share of points"))
+        for i in range(2)
+        for rival in ("uniform", "follow")
+        for player in range(2)
+    ]
+    figure = FIGURES["duels"][0](run._replace(metrics=rows))
+    assert [axis.get_title() for axis in figure.axes] == ["against uniform", "against follow"]
+    assert figure.axes[0].get_ylabel() == "share of points"
+    figure = FIGURES["duels"][0](run._replace(metrics=rows[:8]))
+    assert figure.axes[0].get_ylabel() == "return per episode"
+    assert [line.get_ydata().tolist() for line in figure.axes[1].lines[:1]] == [[0, 0.5]]
 
 
 def test_what_is_no_run_is_told(tmp_path: Path, copy: Path) -> None:
