@@ -1,5 +1,6 @@
 """The `counterplay` command: a table of names, each a module that does the work."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -72,6 +73,8 @@ USAGE = "\n".join(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Hand the arguments to the command that comes first; its exit code, or 2 after a message for wrong input."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if os.getcwd() not in sys.path:  # where the user's own modules are, as `python -m` has it
+        sys.path.append(os.getcwd())
     return guarded(lambda stop: _run(given))
 
 

@@ -113,11 +113,24 @@ def _theirs(name: str, params: dict[str, Any]) -> Playable:
     if colon and "." not in prefix and get_close_matches(prefix, PREFIXES) and find_spec(prefix) is None:
         raise unknown("prefix of names", prefix, PREFIXES)
     if is_name(name):
-        return external(name, **params)
+        return _somebodys_game(name, params) or external(name, **params)
     elsewhere = list(_elsewhere(name))
     if elsewhere:
         raise ValueError(f"unknown game {name!r}; did you mean {' or '.join(map(repr, elsewhere))}?")
     raise unknown("game", name, [*FACTORIES, *WRAPPERS], short_ids())
+
+
+def _somebodys_game(name: str, params: dict[str, Any]) -> Game | Playable | None:
+    """What module:function makes, where that is a game, or something that is played in lanes already."""
+    from games.external.loading import load
+
+    if ":" not in name or name.startswith("pettingzoo:"):
+        return None
+    made = load(name)(params)
+    if isinstance(made, Game | Playable):
+        return made
+    getattr(made, "close", lambda: None)()
+    return None
 
 
 def _elsewhere(name: str) -> Iterator[str]:

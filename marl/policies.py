@@ -41,6 +41,10 @@ class NeuralPolicy:
         # Whichever process it comes to, it has to multiply from aligned memory there too.
         return NeuralPolicy, (self.layers, self.choices, self.flat, self.greedy)
 
+    def __repr__(self) -> str:
+        hidden = tuple(weight.shape[0] for weight, _ in self.layers[:-1])
+        return f"NeuralPolicy(features={self.features}, hidden={hidden}, choices={self.choices}, greedy={self.greedy})"
+
     @property
     def device(self) -> torch.device:
         return self.layers[0][0].device

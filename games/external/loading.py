@@ -24,11 +24,13 @@ ENTRIES = {"parallel": "parallel_env", "aec": "env"}
 """What modules call their environments of both kinds."""
 
 INSTALL = {
+    "ale_py": "ale-py",
+    "mpe2": "mpe2",
     "pygame": "pygame-ce",  # the maintained one
     "pyspiel": "open_spiel",
     "multi_agent_ale_py": "multi-agent-ale-py",
 }
-"""Module -> the package that has it, where the names differ."""
+"""Module -> the package that has it: where the names differ, and of environments that are often asked for."""
 
 
 def is_name(name: str) -> bool:
@@ -149,7 +151,11 @@ def imported(name: str) -> Any:
         top = name.partition(".")[0]
         if _importable(top):
             return imported(parent)  # whose own parents say what they have
-        raise ValueError(f"{name} {f'needs {top}, which ' if name != top else ''}is not installed: {_pip(top)}")
+        if top in INSTALL:
+            raise ValueError(f"{name} {f'needs {top}, which ' if name != top else ''}is not installed: {_pip(top)}")
+        raise ValueError(
+            f"there is no module {top} here: if it is yours, name its folder in PYTHONPATH; else install what has it"
+        )
     raise unknown(f"module of {parent}", child, [found.name for found in pkgutil.iter_modules(_path(parent))])
 
 

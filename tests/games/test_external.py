@@ -334,7 +334,7 @@ def test_an_external_environment_is_a_value():
         (lambda: external("rps_v2", num_action=3), "did you mean 'num_actions'"),
         (
             lambda: external("no_such_package.env"),
-            "no_such_package, which is not installed: pip install no_such_package",
+            "there is no module no_such_package here",
         ),
         (lambda: external("pettingzoo:foo"), "unknown environment of PettingZoo 'foo'"),
         (lambda: external(3), "given by name, by a factory, or as .* got int"),
