@@ -38,13 +38,35 @@ KNOWN: dict[str, dict[str, Any]] = {
     },
     "pong": {
         "ppo": replace(OURS["ppo"], steps=1_500_000, gamma=0.97, gae_lambda=0.95),
+        "shared": ("0,1",),
         "gap_steps": 0,
         "score_against": ("uniform", "follow"),
     },
+    "signaling": {
+        "iterations": 8,
+        "meta_solver": "max_welfare_cce",
+        "episodes": 1024,
+        "warm_start": False,  # fresh networks find other codes
+        "ppo": replace(
+            OURS["ppo"],
+            steps=16_384,
+            num_lanes=128,
+            horizon=8,
+            epochs=2,
+            minibatches=4,
+            learning_rate=4e-3,
+            entropy_start=0.1,
+            entropy_end=0.05,
+            hidden=(32,),
+        ),
+        "gap_steps": 0,
+        "gap_episodes": 1000,
+    },
     "simple_tag": {
         "iterations": 2,
-        "episodes": 32,
-        "ppo": replace(STEPPED["ppo"], steps=65_536, gamma=0.95),
+        "shared": ("0,1,2",),
+        "episodes": 36,
+        "ppo": replace(STEPPED["ppo"], steps=163_840, gamma=0.95),
         "gap_steps": 0,
         "gap_episodes": 100,
         "teams": ("0,1,2", "3"),  # those who chase, and who runs away
