@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from marl.oracles import Oracle
     from metasolvers import MetaSolver
 
+Groups = tuple[tuple[int, ...], ...]
+
 
 class Plan(NamedTuple):
     """A run's parts, checked."""
@@ -33,6 +35,8 @@ class Plan(NamedTuple):
     workers: int | None
     last_oracle: "Oracle | None" = None
     """Trains best responses to the last meta-strategy, to measure its gap in the whole game; None where none are."""
+    groups: Groups = ()
+    """Players that share a population, and those alone; none where everyone is."""
 
 
 def run(

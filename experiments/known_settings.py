@@ -41,6 +41,26 @@ KNOWN: dict[str, dict[str, Any]] = {
         "gap_steps": 0,
         "score_against": ("uniform", "follow"),
     },
+    "signaling": {
+        "iterations": 8,
+        "meta_solver": "max_welfare_cce",
+        "episodes": 1024,
+        "warm_start": False,  # fresh networks find other codes
+        "ppo": replace(
+            OURS["ppo"],
+            steps=16_384,
+            num_lanes=128,
+            horizon=8,
+            epochs=2,
+            minibatches=4,
+            learning_rate=4e-3,
+            entropy_start=0.1,
+            entropy_end=0.05,
+            hidden=(32,),
+        ),
+        "gap_steps": 0,
+        "gap_episodes": 1000,
+    },
     "simple_tag": {
         "iterations": 2,
         "episodes": 32,

@@ -170,10 +170,10 @@ def _each_return(value: Value) -> list[Estimate]:
     return [Estimate(mean, error, "estimate") for mean, error in pairs]
 
 
-def learning_rows(curves: list[list[dict[str, float]]], iteration: int) -> Rows:
-    """The learners' reports of one iteration, `curves[player]`, an entry an update."""
+def learning_rows(curves: Mapping[int, list[dict[str, float]]], iteration: int) -> Rows:
+    """The learners' reports of one iteration, by player, an entry an update."""
     rows = []
-    for player, report in ((player, report) for player, curve in enumerate(curves) for report in curve):
+    for player, report in ((player, report) for player, curve in curves.items() for report in curve):
         where = {"iteration": iteration, "player": player, "step": int(report["steps"])}
         for name, value in report.items():
             if name not in ("update", "steps", "return_error"):

@@ -16,13 +16,17 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
     end_at_once()
 
 from experiments.checks import check_processes, check_profiles, check_trainable, checked_device, checked_solver
-from experiments.command import Plan, parsed, run
+from experiments.command import Groups, Plan, parsed, run
 from experiments.known_settings import settings_of
 from experiments.options import Placed, Simulated, as_name, early
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
     from games.game import Game, Playable
+
+
+CHECKED = 300
+"""Episodes, at least, that show whether players are exchangeable."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class Asked:
     """A game of `counterplay games`, with parameters as in "pong(points=1)", or wrapped, "stacked(t_maze,frames=4)"; a
     PettingZoo environment such as connect_four_v3 or "mpe2.simple_tag_v3(max_cycles=25)"; openspiel:NAME, or
     openspiel_stepped:NAME where that is too large; gymnasium:NAME for one player."""
+    shared: tuple[str, ...] = ()
+    """Players that are exchangeable, such as 0,1,2: they share one population, and one of them learns for all."""
 
 
 @dataclass(frozen=True)
@@ -130,11 +136,13 @@ def planned(config: Config) -> Plan:
     from experiments.values import Played
     from games.scripted import profile
     from marl.policy_files import check_savable
+    from marl.shared import check_exchangeable
 
     game = config.make_game()
     check_trainable(game, config.game)
     check_processes(game, config.workers)
     players = len(game.agents)
+    groups = sharing(config.shared, players)
     initial = profile(config.initial, game)
     for policy in initial:
         check_savable(policy)
@@ -147,6 +155,8 @@ def planned(config: Config) -> Plan:
         tolerance=config.tolerance,
     )
     check_profiles(config.iterations, players)
+    if groups:
+        check_exchangeable(game, groups, [[policy] for policy in initial], enough(config.episodes, groups), config.seed)
     return Plan(
         config,
         game,
@@ -159,26 +169,55 @@ def planned(config: Config) -> Plan:
             config.episodes,
             config.gap_episodes,
             config.seed,
+            groups=groups,
             duels=Duels(rivals, sides(config.teams, players), config.duel_episodes),
         ),
         config.workers,
         replace(config.ppo, steps=config.gap_budget) if config.gap_budget else None,
+        groups,
     )
 
 
-def sides(teams: Sequence[str], players: int) -> list[tuple[int, ...]]:
-    """Who plays together against everybody else; where that is nobody, there is no such team.
+def sides(teams: Sequence[str], players: int) -> Groups:
+    """Who plays together against everybody else, by default everyone alone; left out is who has nobody to play against.
 
-    Raises ValueError for what is no list of players, or names one twice.
+    Raises ValueError as `divided` does.
     """
-    split = [team.split(",") for team in teams] or [[str(player)] for player in range(players)]
-    known = {str(player) for player in range(players)}
-    named = [player for team in split for player in team]
-    if not set(named) <= known or len(set(named)) < len(named):
+    found = divided("teams", teams, players) or tuple((player,) for player in range(players))
+    return tuple(team for team in found if len(team) < players)
+
+
+def sharing(shared: Sequence[str], players: int) -> Groups:
+    """Groups of players with one population, those left over alone; none where everyone is. Errors as `divided`."""
+    found = divided("shared", shared, players)
+    alone = set(range(players)) - {player for group in found for player in group}
+    return (*found, *((player,) for player in sorted(alone))) if found else ()
+
+
+def divided(option: str, groups: Sequence[str], players: int) -> Groups:
+    """Raises ValueError for what is no list of players, or names one twice."""
+    split = [group.split(",") for group in groups]
+    named = [player for group in split for player in group]
+    if not set(named) <= {str(player) for player in range(players)} or len(set(named)) < len(named):
         raise ValueError(
-            f"teams must be players, each at most once, as in --teams 0,2 1: of 0..{players - 1}, got {' '.join(teams)}"
+            f"{option} must be players, each at most once, as in --{option} 0,2 1: of 0..{players - 1}, "
+            f"got {' '.join(groups)}"
         )
-    return [tuple(map(int, team)) for team in split if len(team) < players]
+    return tuple(tuple(sorted(map(int, group))) for group in split)
+
+
+def enough(episodes: int, groups: Groups) -> int:
+    """Episodes that show whether players are exchangeable, of as many turns as they take through their seats.
+
+    Raises ValueError where those of a profile cannot be divided into so many.
+    """
+    from marl.exchangeable import seat_turns
+
+    turns = len(seat_turns(groups))
+    if episodes % turns or episodes < 2 * turns:
+        whole = max(2, -(-episodes // turns)) * turns
+        raise ValueError(f"players who share a population take {turns} turns: use --episodes {whole}, got {episodes}")
+    return -(-CHECKED // turns) * turns
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import torch
@@ -28,9 +28,12 @@ from marl.oracles import Oracle
 from marl.policies import NeuralPolicy
 from marl.psro import Payoffs, Snapshot, best_response, psro
 from marl.workers import Unit, Workers, workers_of
+from metasolvers.symmetric import symmetrised
 
 if TYPE_CHECKING:
     from experiments.command import Plan
+
+T = TypeVar("T")
 
 
 def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
@@ -45,7 +48,10 @@ def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
     if began != plan.config.device:
         print(f"note: started on device {began}, going on on {plan.config.device}: last bits may differ")
     prepare = partial(torch.set_num_threads, plan.config.threads)
-    with display(plan.values.view) as show, workers_of(plan.workers, len(plan.game.agents), prepare) as where:
+    with (
+        display(plan.values.view) as show,
+        workers_of(plan.workers, len(plan.groups or plan.game.agents), prepare) as where,
+    ):
         session = Session(plan, run, stop, show, where)
         session.restore()
         for snapshot in session.snapshots():
@@ -67,6 +73,10 @@ class Session:
         self.plan, self.config, self.run, self.stop, self.show = plan, plan.config, run, stop, show
         self.workers, self.values = workers, plan.values
         self.players = range(len(plan.game.agents))
+        self.groups = plan.groups or tuple((player,) for player in self.players)
+        self.learner = {player: group[0] for group in self.groups for player in group}
+        """Whose best responses a player plays: those of the first of its group."""
+        self.learners = [group[0] for group in self.groups]
         self.store, self.folder = PolicyStore(run.path / "policies"), run.path / "snapshots"
         self.trackers: list[Tracker] = []
         self.rows: Rows = []
@@ -85,7 +95,7 @@ class Session:
             self.latest = load_snapshot(self.folder, done - 1, self.store)
             self.forecast = Forecast(*self._work(done))
         else:
-            for player in self.players:
+            for player in self.learners:
                 if f"initial/{player}" not in self.store:
                     self.store.save(f"initial/{player}", self.plan.initial[player], [])
         self.trackers = trackers(self.run)
@@ -94,7 +104,7 @@ class Session:
 
     def snapshots(self) -> Iterator[Snapshot]:
         """The iterations that are left, or until the values are good enough; each is to be finished."""
-        initial = [[self.store.load(f"initial/{player}").policy] for player in self.players]
+        initial = self._everyones({player: [self.store.load(f"initial/{player}").policy] for player in self.learners})
         solver, iterations = self.plan.solver, self.config.iterations
         left = psro(initial, self.respond, self.evaluate, solver, iterations, self.latest)
         for snapshot in () if self.values.enough(self.rows) else left:
@@ -103,9 +113,13 @@ class Session:
                 return
 
     def respond(self, populations: Populations, sigma: np.ndarray, iteration: int) -> list[Policy]:
-        """Every player's best response to sigma."""
+        """Every player's best response to sigma; of those who share a population, that of the first."""
         starts = [self._start(population[-1]) for population in populations]
         return self.trained(f"train/{iteration}", self.plan.oracle, populations, sigma, starts)
+
+    def _everyones(self, learned: Mapping[int, T]) -> list[T]:
+        """What each player has of that which the learners have."""
+        return [learned[self.learner[player]] for player in self.players]
 
     def _start(self, latest: Policy) -> Policy | None:
         """What the next best response goes on from: the player's latest policy, where it can be trained."""
@@ -115,8 +129,8 @@ class Session:
         self, name: str, oracle: Oracle, populations: Populations, sigma: np.ndarray, starts: list[Policy | None]
     ) -> list[Policy]:
         """Every player's best response, the unit `name`/player: from the store, or trained, stored and read back."""
-        units = [f"{name}/{player}" for player in self.players]
-        missing = {unit: player for player, unit in enumerate(units) if unit not in self.store}
+        units = {f"{name}/{player}": player for player in self.learners}
+        missing = {unit: player for unit, player in units.items() if unit not in self.store}
         self.forecast.skipped("steps", (len(units) - len(missing)) * oracle.total_steps)
         curves: dict[str, list[dict[str, float]]] = {unit: [] for unit in missing}
         watch = Stopwatch()
@@ -137,6 +151,8 @@ class Session:
             self.show.working(f"training {name}, player {shares}; {speed:,.0f} steps/s; {self.forecast} left")
 
         config = self.config
+        if self.plan.groups:  # what the first of a group meets is what they all meet on average
+            sigma = symmetrised(sigma, self.groups)
         train = partial(
             best_response, self.plan.game, oracle, populations, sigma, reward=config.reward, device=self.plan.device
         )
@@ -149,7 +165,7 @@ class Session:
             failpoint("unit finished")
             self.store.save(unit, policy, curves.pop(unit))
             self.stop.check()
-        return [self.store.load(unit).policy for unit in units]
+        return self._everyones({player: self.store.load(unit).policy for unit, player in units.items()})
 
     def evaluate(self, populations: Populations, known: Payoffs | None) -> Payoffs:
         """The payoff table, with the profiles it lacked."""
@@ -167,11 +183,14 @@ class Session:
         trained = "warm-started" if warm else "fresh"
         rows = self.values.measure(snapshot, self.latest, trained, self.workers)
         if iteration:
-            curves = [self.store.load(f"train/{iteration}/{player}").curve for player in self.players]
+            curves = {player: self.store.load(f"train/{iteration}/{player}").curve for player in self.learners}
             rows += learning_rows(curves, iteration)
-        units = [
-            [f"initial/{player}", *(f"train/{i}/{player}" for i in range(1, iteration + 1))] for player in self.players
-        ]
+        units = self._everyones(
+            {
+                player: [f"initial/{player}", *(f"train/{i}/{player}" for i in range(1, iteration + 1))]
+                for player in self.learners
+            }
+        )
         failpoint("iteration finished")
         save_snapshot(self.folder, snapshot, units, self.store, {"metrics.jsonl": to_lines(rows)})
         self.latest = snapshot
@@ -218,7 +237,7 @@ class Session:
         plan, players, iterations = self.plan, len(self.players), self.config.iterations
         rounds = iterations - max(done - 1, 0)
         last = plan.last_oracle.total_steps if plan.last_oracle else 0
-        steps = players * (rounds * plan.oracle.total_steps + last)
+        steps = len(self.learners) * (rounds * plan.oracle.total_steps + last)
         return steps, (iterations + 1) ** players - done**players
 
     def _timing(self, iteration: int) -> dict[str, object]:

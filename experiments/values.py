@@ -12,6 +12,7 @@ from games.tree_game import TreeGame
 from games.versus import Populations
 from marl.exact import evaluate_exact
 from marl.population import evaluate
+from marl.shared import evaluate_shared
 from marl.workers import Workers
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class Played:
     seed: int
     moment: str = "step"
     """What a step of the game is called."""
+    groups: Sequence[Sequence[int]] = ()
+    """Players that share a population, and those alone; none where everyone is."""
     duels: Duels | None = None
     """What every meta-strategy is measured against, beside the policies found."""
 
@@ -61,6 +64,8 @@ class Played:
         return played(self.moment)
 
     def evaluate(self, populations: Populations, known: Any, workers: Workers) -> "Payoffs":
+        if self.groups:
+            return evaluate_shared(self.game, populations, self.groups, self.episodes, self.seed, known, workers)
         return evaluate(self.game, populations, self.episodes, self.seed, known, workers)
 
     def measure(self, snapshot: "Snapshot", before: "Snapshot | None", trained: str, workers: Workers) -> Rows:

@@ -16,12 +16,13 @@ from analysis.report import command, html
 from counterplay.main import main as counterplay
 from counterplay.show import main as show
 from experiments.placement import settings
-from experiments.psro import Config, main, parse, sides
+from experiments.psro import Config, main, parse, sharing, sides
 from experiments.report import summary
 from experiments.stop import Stop, guarded
 from games.processes import WorkerDied
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
 from marl.population import evaluate
+from marl.shared import evaluate_shared
 from tests.experiments.test_run_folder import documented
 from tests.experiments.tiny import ALONE, ROOT, contents
 
@@ -56,6 +57,16 @@ KINDS = {
     ],
     "environment": ["--game", "classic/tictactoe_v3"],
     "openspiel": ["--game", "openspiel:kuhn_poker(players=3)", "--teams", "0,2", "1", "--meta-solver", "hedge"],
+    "shared": [
+        "--game",
+        "rock_paper_scissors",
+        "--shared",
+        "0,1",
+        "--iterations",
+        "2",
+        "--meta-solver",
+        "zero_sum_nash",
+    ],
     "team": ["--game", "signaling", "--reward", "team", "--score-against"],
 }
 
@@ -85,8 +96,20 @@ def of(run: Path) -> Config:
 def test_payoffs_are_those_of_the_stored_policies(kind: str, runs: dict[str, Path]) -> None:
     store, folder = PolicyStore(runs[kind] / "policies"), runs[kind] / "snapshots"
     last = load_snapshot(folder, finished_iterations(folder) - 1, store)
-    again = evaluate(of(runs[kind]).make_game(), last.populations, 4, 0)
+    game = of(runs[kind]).make_game()
+    if kind == "shared":
+        again = evaluate_shared(game, last.populations, [(0, 1)], 4, 0)
+    else:
+        again = evaluate(game, last.populations, 4, 0)
     np.testing.assert_array_equal(again.mean, last.payoffs.mean)
+
+
+def test_players_who_share_a_population_have_one_that_learns(runs: dict[str, Path]) -> None:
+    run = runs["shared"]
+    assert {folder.name for folder in (run / "policies").iterdir()} == {"initial-0", "train-1-0", "train-2-0"}
+    mine, yours = load_run(run).iterations[-1].policies
+    assert mine == yours == ["initial/0", "train/1/0", "train/2/0"]
+    assert {row["player"] for row in load_run(run).series("learner/return")} == {0}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -138,7 +161,7 @@ def test_a_report_tells_the_command_that_makes_the_run_again(kind: str, runs: di
     assert settings(parse(words[3:])) == load_run(runs[kind]).config
 
 
-@pytest.mark.parametrize(("kind", "write"), [("ours", 14), ("environment", 16)])
+@pytest.mark.parametrize(("kind", "write"), [("ours", 14), ("environment", 16), ("shared", 10)])
 def test_a_stopped_run_resumes_to_the_same_bits(
     kind: str,
     write: int,
@@ -207,6 +230,9 @@ def test_defaults_depend_on_the_game() -> None:
         ("--score-against unifrm", "'uniform'"),
         ("--teams 0,1 1", "each at most once, as in --teams 0,2 1: of 0..1, got 0,1 1"),
         ("--teams left", "players"),
+        ("--shared 0,1,2", "as in --shared 0,2 1: of 0..1, got 0,1,2"),
+        ("--game classic/tictactoe_v3 --shared 0,1 --episodes 4", "are not exchangeable"),
+        ("--game rock_paper_scissors --shared 0,1 --episodes 5", "use --episodes 6, got 5"),
         ("--meta-solver alpharank", "'alpha_rank'"),
         ("--iterations 400", "lower iterations"),
         ("--run-dir tests", "neither empty nor a run"),
@@ -230,8 +256,10 @@ def test_a_worker_of_the_game_that_dies_is_told_in_one_line(capsys: pytest.Captu
 
 
 def test_nobody_plays_against_nobody() -> None:
-    assert sides([], 3) == [(0,), (1,), (2,)]
-    assert sides([], 1) == sides(["0,1"], 2) == []
+    assert sides([], 3) == ((0,), (1,), (2,))
+    assert sides([], 1) == sides(["0,1"], 2) == ()
+    assert sharing([], 3) == ()
+    assert sharing(["2,0"], 3) == ((0, 2), (1,))
 
 
 @pytest.mark.parametrize("kind", KINDS)
