@@ -44,7 +44,8 @@ TINY = [
 KINDS = {
     "ours": [
         "--game",
-        "pong(points=1)",
+        "pong(points=1,max_steps=60)",
+        "--shared",
         "--initial",
         "follow",
         "--score-against",
