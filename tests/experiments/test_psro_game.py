@@ -46,7 +46,8 @@ TINY = [
 KINDS = {
     "ours": [
         "--game",
-        "pong(points=1)",
+        "pong(points=1,max_steps=60)",
+        "--shared",
         "--initial",
         "follow",
         "--score-against",
