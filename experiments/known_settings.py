@@ -32,9 +32,12 @@ STEPPED: dict[str, Any] = {
 
 KNOWN: dict[str, dict[str, Any]] = {
     "connect_four": {
-        "ppo": replace(STEPPED["ppo"], greedy=False),  # others then always have something to lose, and to learn from
+        "iterations": 1,
+        "meta_solver": "latest",  # against who always wins all policies tie, and equilibria of the table may be uniform
+        "ppo": replace(STEPPED["ppo"], steps=400_000, greedy=False),
         "gap_steps": 0,
         "gap_episodes": 100,
+        "duel_episodes": 1000,
     },
     "pong": {
         "ppo": replace(OURS["ppo"], steps=1_500_000, gamma=0.97, gae_lambda=0.95),
