@@ -102,7 +102,7 @@ def _ours(name: str, params: dict[str, Any]) -> Game | Playable:
     return FACTORIES[name](**params)
 
 
-def _theirs(name: str, params: dict[str, Any]) -> Playable:
+def _theirs(name: str, params: dict[str, Any]) -> Game | Playable:
     # Nobody else has to wait for these imports.
     from games.external import external
     from games.external.loading import is_name, short_ids
