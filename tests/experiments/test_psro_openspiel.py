@@ -257,14 +257,16 @@ def test_runs_of_another_command_are_refused(runs: dict[str, Path], capsys: pyte
         assert told in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["play", "responses"])
-def test_what_is_for_bucket_brigade_alone_says_so(
-    command: str, runs: dict[str, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert counterplay([command, str(runs["exact"])]) == 2
+def test_what_is_for_bucket_brigade_alone_says_so(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert counterplay(["responses", str(runs["exact"])]) == 2
     out, err = capsys.readouterr()
     assert "is a run of psro-openspiel: this takes runs of psro only, on Bucket Brigade" in err
     assert (out, err.count("\n")) == ("", 1)
+
+
+def test_an_episode_of_a_run_can_be_looked_at(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert counterplay(["play", str(runs["exact"])]) == 0
+    assert "returns after" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("solver", ["uniform", "alpha_rank"])
