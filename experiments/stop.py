@@ -8,11 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from games.processes import WorkerDied
-from marl.workers import WorkersDied
-
 REFUSED = 2
-DIED = (WorkersDied, WorkerDied)
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -66,8 +62,8 @@ def guarded(work: Callable[[Stop], int | None]) -> int:
     """Run `work` and return the exit code; what can be expected to go wrong costs one message, no traceback.
 
     What `work` returns, or 0: done. 128 + signal: stopped; the message ends with the stop's `advice`. 2: a value the
-    user gave cannot work (ValueError), the system refused (OSError, MemoryError, WorkersDied, WorkerDied: full disk, no
-    permission, no memory), or the numbers did (ArithmeticError: training diverged, a meta-solver did not
+    user gave cannot work (ValueError), the system refused (OSError, MemoryError: full disk, no permission, workers that
+    died), or the numbers did (ArithmeticError: training diverged, a meta-solver did not
     converge). Notes, such as where a unit of work failed, follow the message.
     """
     if sys.stdout is None:  # closed by whoever started this, as by `>&-`: libraries write to it all the same
@@ -83,9 +79,9 @@ def guarded(work: Callable[[Stop], int | None]) -> int:
         except BrokenPipeError:  # nobody reads on, as after `| head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 128 + signal.SIGPIPE
-        except (ValueError, OSError, ArithmeticError, MemoryError, *DIED) as error:
+        except (ValueError, OSError, ArithmeticError, MemoryError) as error:
             if stop.signum is None:
-                after = f"; once that is mended, {stop.advice}" if isinstance(error, (OSError, *DIED)) else ""
+                after = f"; once that is mended, {stop.advice}" if isinstance(error, OSError) else ""
                 print("\n".join([f"error: {error}{after}", *getattr(error, "__notes__", [])]), file=sys.stderr)
                 return REFUSED
         except BaseException:  # libraries may wrap what interrupted them into errors of their own

@@ -43,8 +43,9 @@ GAMES: dict[str, Callable[..., Game]] = {
 """Every game by name; a factory's parameters are the game's."""
 
 
-FACTORIES: dict[str, Callable[..., Game | Playable]] = {**GAMES, "openspiel_stepped": Stepped}
-"""Games, and what is only played in lanes."""
+def factories() -> dict[str, Callable[..., Game | Playable]]:
+    """Games, and what is only played in lanes, by name."""
+    return {**GAMES, "openspiel_stepped": Stepped}
 
 
 def make(name: str, **params: Any) -> Game | Playable:
@@ -78,7 +79,7 @@ def _made(name: str, params: dict[str, Any]) -> Game | Playable:
         if inner is None:
             raise ValueError(f"{name} wraps a game: name it first, as in {name}(t_maze)")
         return WRAPPERS[name](make_game(inner) if isinstance(inner, str) else inner, **params)
-    return _ours(name, params) if name in FACTORIES else _theirs(name, params)
+    return _ours(name, params) if name in factories() else _theirs(name, params)
 
 
 def _with_written(name: str, params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -98,8 +99,8 @@ def _check_known(name: str, factory: Callable, params: dict[str, Any]) -> None:
 
 
 def _ours(name: str, params: dict[str, Any]) -> Game | Playable:
-    _check_known(name, FACTORIES[name], params)
-    return FACTORIES[name](**params)
+    _check_known(name, factories()[name], params)
+    return factories()[name](**params)
 
 
 def _theirs(name: str, params: dict[str, Any]) -> Game | Playable:
@@ -117,7 +118,7 @@ def _theirs(name: str, params: dict[str, Any]) -> Game | Playable:
     elsewhere = list(_elsewhere(name))
     if elsewhere:
         raise ValueError(f"unknown game {name!r}; did you mean {' or '.join(map(repr, elsewhere))}?")
-    raise unknown("game", name, [*FACTORIES, *WRAPPERS], short_ids())
+    raise unknown("game", name, [*factories(), *WRAPPERS], short_ids())
 
 
 def _somebodys_game(name: str, params: dict[str, Any]) -> Game | Playable | None:

@@ -31,7 +31,7 @@ PATIENCE = 2.0
 """Seconds that workers have to finish what they are at, and to close their environments."""
 
 
-class WorkerDied(RuntimeError):
+class WorkerDied(ChildProcessError):
     """A worker process ended that should be playing."""
 
 

@@ -31,7 +31,7 @@ PATIENCE = 5.0
 Progress = Callable[[str, Any], None]
 
 
-class WorkersDied(RuntimeError):
+class WorkersDied(ChildProcessError):
     """Worker processes die, again and again, of the same unit of work, or before they are ready."""
 
 

@@ -39,6 +39,7 @@ WRONG = {
     "exact": ["kuhn_poker", "leduc_pokr"],
     "bench": ["--only", "nothing"],
     "psro": ["--scenario", "rest_trp"],
+    "psro-game": ["--game", "ponk"],
     "psro-openspiel": ["--game", "kuhn_pokr"],
     "doctor": ["--option"],
 }
