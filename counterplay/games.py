@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from counterplay.screen import Screen, bare_table
 from experiments.run import invocation
-from games import FACTORIES, GAMES, PREFIXES, env_id, make
+from games import GAMES, PREFIXES, env_id, factories, make
 from games.game import Game, Playable
 from games.play import states
 from games.policies import Uniform
@@ -65,15 +65,15 @@ def _spaces(game: Game | Playable) -> str:
 
 def _documented(name: str) -> list[str]:
     """The documentation of a registered game, without its examples, which come last, and what leads up to them."""
-    return re.split(r"[^.]*:\n\n>>>|\n\n>>>", inspect.getdoc(FACTORIES[name]) or "")[0].splitlines()
+    return re.split(r"[^.]*:\n\n>>>|\n\n>>>", inspect.getdoc(factories()[name]) or "")[0].splitlines()
 
 
 def _described(name: str, game: Game | Playable, seed: int) -> Iterator[RenderableType]:
     registered, _, variant = name.partition("(")[0].partition(":")
-    if registered in FACTORIES:
+    if registered in factories():
         yield "\n".join(_documented(registered))
         yield ""
-        parameters = inspect.signature(FACTORIES[registered]).parameters.values()
+        parameters = inspect.signature(factories()[registered]).parameters.values()
         rows = [
             (entry.name, shorten(repr(entry.default), 60), inspect.formatannotation(entry.annotation))
             for entry in parameters

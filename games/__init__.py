@@ -123,11 +123,13 @@ def _theirs(name: str, params: dict[str, Any]) -> Game | Playable:
 
 def _somebodys_game(name: str, params: dict[str, Any]) -> Game | Playable | None:
     """What module:function makes, where that is a game, or something that is played in lanes already."""
+    from games.external import external
     from games.external.loading import load
 
     if ":" not in name or name.startswith("pettingzoo:"):
         return None
-    made = load(name)(params)
+    own = signature(external).parameters  # which are not the function's
+    made = load(name)({parameter: value for parameter, value in params.items() if parameter not in own})
     if isinstance(made, Game | Playable):
         return made
     getattr(made, "close", lambda: None)()

@@ -421,6 +421,7 @@ def test_names_make_environments_where_no_game_of_ours_has_them():
     tag = games.make("mpe2.simple_tag_v3(max_cycles=25,num_good=2)")
     assert tag == external("mpe2.simple_tag_v3", max_cycles=25, num_good=2)
     assert games.make("tests.games.broken_envs:Sound", api="parallel").agents == ("ann", "bob")
+    assert games.make("games.pong:Pong", points=2) == games.make("pong", points=2)
     with pytest.raises(ValueError, match="unknown game 'connect_fuor'; did you mean 'connect_four'"):
         games.make("connect_fuor")
     with pytest.raises(ValueError, match="max_cycles twice"):

@@ -271,5 +271,5 @@ def test_skill_pays():
 def test_the_default_opponent_beats_uniform_play_and_can_be_beaten():
     rally = Pong(points=1)
     follow = Follow.of(rally)
-    assert returns(UNIFORM, follow, rally) < -0.8  # it wins less than one point in ten
+    assert returns(UNIFORM, follow, rally) < -0.6  # it wins less than one point in five
     assert returns(Follow.of(rally, 1.0), follow, rally) > 0.8

@@ -340,7 +340,7 @@ def test_states_are_told_in_words():
     told_ = [game.describe(*state) for state in states(game, profile("signalling_system", game), 0, "told")]
     assert told_[:3] == [
         "round 1 of 2: the speaker sees 1",
-        "round 1 of 2: the speaker sees 1, says 0-1, heard as .-.: +0, +0",
+        "round 1 of 2: the speaker sees 1, says 0-1, heard as .-.",
         "round 1 of 2: guessed 0 of 1: +0, +0; the speaker sees 2 next",
     ]
     assert told_[4] == "round 2 of 2: guessed 0 of 2: +0, +0"
