@@ -24,8 +24,8 @@ from games.versus import Populations
 from marl.atomic import BrokenCheckpoint, verify, whole_folder, write_atomic
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, save_snapshot, snapshot_path
 from marl.failpoints import failpoint
-from marl.oracles import Oracle
 from marl.gaussian import GaussianPolicy
+from marl.oracles import Oracle
 from marl.policies import NeuralPolicy
 from marl.psro import Payoffs, Snapshot, best_response, psro
 from marl.workers import Unit, Workers, workers_of
