@@ -23,7 +23,7 @@ class NeuralPolicy:
     """
 
     def __init__(self, layers: Layers, choices: tuple[int, ...], flat: bool, greedy: bool = False):
-        self.layers = tuple((aligned(weight.detach()), aligned(bias.detach())) for weight, bias in layers)
+        self.layers = aligned_layers(layers)
         self.choices, self.flat, self.greedy = tuple(choices), flat, greedy
         self.features, outputs = self.layers[0][0].shape[1], self.layers[-1][0].shape[0]
         self.shape = (len(self.choices), max(self.choices))
@@ -126,6 +126,11 @@ def aligned(array: Tensor) -> Tensor:
         if array.is_contiguous() and array.data_ptr() % 64 == 0
         else torch.empty_like(array, memory_format=torch.contiguous_format).copy_(array)
     )
+
+
+def aligned_layers(layers: Layers) -> Layers:
+    """The layers to play with: apart from any training, and aligned."""
+    return tuple((aligned(weight.detach()), aligned(bias.detach())) for weight, bias in layers)
 
 
 def like(result: Tensor, given: Array) -> Any:
