@@ -14,7 +14,7 @@ from gymnasium.spaces import Box, Space
 from torch import Tensor
 
 from games.game import Array, Legal
-from marl.networks import Layers, choice_logits
+from marl.networks import Layers, policy_outputs
 from marl.policies import aligned, aligned_layers, like, tensor
 
 LOG_STD = (-20.0, 2.0)
@@ -124,7 +124,7 @@ class GaussianPolicy:
 
     @torch.inference_mode()
     def act(self, observation: Array, legal: Legal, memory: None, noise: Array) -> tuple[Array, None]:
-        outputs = choice_logits(self.layers, aligned(tensor(observation, self.device)), 1)[0]
+        outputs = policy_outputs(self.layers, aligned(tensor(observation, self.device)))
         u = moments(outputs).mean if self.greedy else sample(outputs, tensor(noise, self.device).t())
         return like(in_box(u, self.low, self.high).t(), observation), None
 
