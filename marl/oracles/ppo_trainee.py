@@ -10,26 +10,30 @@ from torch import Tensor
 from games.game import Policy
 from games.noise import Noise, Purpose, unit_seed
 from marl.collect import Rollout
-from marl.losses import explained_variance, gae, normalised
+from marl.losses import explained_variance, gae, normalised, value_gradient
 from marl.networks import (
     Layers,
     Parameters,
     backward,
     clip_norm,
+    convolutions,
     forward,
+    in_bfloat16,
     last_outputs,
+    last_rows,
     layer_inputs,
     orthogonal_layers,
     policy_outputs,
 )
 from marl.oracles.ppo import PPO, Rates
-from marl.scales import ReturnScale
+from marl.scales import ObservationScale, ReturnScale
 
 WATCHED = ("value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
+KL = WATCHED.index("approx_kl")
 
 
 class Trainee:
-    """A perceptron for the policy and one for the critic. Implements `Trained`."""
+    """A network for the policy and one for the critic. Implements `Trained`."""
 
     def __init__(
         self,
@@ -40,25 +44,30 @@ class Trainee:
         seed: int,
         start: Policy | None,
     ):
-        self.settings, self.head = settings, rollouts[0].head
-        features = rollouts[0].observations.shape[-1]
+        self.settings, self.head, self.warm = settings, rollouts[0].head, start is not None
+        device, shape = rollouts[0].device, tuple(rollouts[0].observations.shape[2:])
         generator = np.random.default_rng(unit_seed(seed, f"init/{name}"))
-        actor = self.head.layers(features, settings.hidden, generator)
-        critic = orthogonal_layers((features_seen, *settings.hidden, 1), 1.0, generator)
+        torso, features = convolutions(shape, generator)
+        actor = [*torso, *self.head.layers(features, settings.hidden, generator)]
+        self.seen_shape = (*shape[:-1], features_seen)
+        torso, features = convolutions(self.seen_shape, generator)
+        critic = [*torso, *orthogonal_layers((features, *settings.hidden, 1), 1.0, generator)]
         if start is not None:
-            actor = self.head.resumed(start, features)
-        self.parameters = Parameters([actor, critic], rollouts[0].device)
+            actor = self.head.resumed(start, shape)
+        self.parameters = Parameters([actor, critic], device)
         self.actor, self.critic = self.parameters.networks
         self.shuffles = Noise(seed, [f"shuffle/{name}"])
         self.scale = ReturnScale()
+        shapes = (shape, self.seen_shape) if settings.normalise_observations else ()
+        self.views = [ObservationScale(part, device) for part in shapes]  # of the actor, and of the critic
 
     def act(self, place: int, rollout: Rollout, step: int) -> Tensor:
-        return policy_outputs(self.actor, rollout.observations[step])
+        return policy_outputs(self._computing(self.actor), self._shown(0, rollout.observations[step]))
 
     def improve(
         self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], update: int, rates: Rates
     ) -> dict[str, float]:
-        """All epochs over the rollouts; see `Trained`."""
+        """All epochs over the rollouts; see `Trained`. Of `epochs` those that were taken count, in parts too."""
         settings = self.settings
         batch, fit = self._batch(rollouts, seen, update)
         size = settings.batch * len(rollouts)
@@ -66,33 +75,69 @@ class Trainee:
         samples = [
             {name: part[..., first : first + rows] for name, part in batch.items()} for first in range(0, size, rows)
         ]
-        for _ in range(settings.epochs):
-            watched = [self._step(sample, rates) for sample in samples]
+        watched, steps = self._descend(samples, rates)
         means = torch.stack([torch.stack(metrics) for metrics in watched]).mean(0)
-        return dict(zip(WATCHED, means.tolist(), strict=True)) | {"explained_variance": fit.item()}
+        self._look(rollouts, seen)
+        told = {"explained_variance": fit.item(), "epochs": steps / settings.minibatches}
+        return dict(zip(WATCHED, means.tolist(), strict=True)) | told
 
-    def _step(self, sample: dict[str, Tensor], rates: Rates) -> tuple[Tensor, ...]:
-        """One gradient step; the WATCHED."""
+    def _descend(self, samples: Sequence[dict[str, Tensor]], rates: Rates) -> tuple[list[tuple[Tensor, ...]], int]:
+        """Gradient steps, until one would go too far; the WATCHED of the last epoch's, and how many were taken."""
+        if any(not view.seen for view in self.views):  # as yet nobody knows how large features are
+            return [self._differentiate(sample, rates) for sample in samples], 0
+        for epoch in range(self.settings.epochs):
+            watched = []
+            for index, sample in enumerate(samples):
+                watched.append(self._differentiate(sample, rates))
+                if self.settings.target_kl is not None and watched[-1][KL] > 1.5 * self.settings.target_kl:
+                    return watched, epoch * len(samples) + index
+                self.parameters.descend(rates.learning_rate)
+        return watched, self.settings.epochs * len(samples)
+
+    def _differentiate(self, sample: dict[str, Tensor], rates: Rates) -> tuple[Tensor, ...]:
+        """Write the parameters' gradients; the WATCHED."""
         settings, parameters = self.settings, self.parameters
-        actor_inputs = layer_inputs(self.actor, sample["observations"].t())
-        critic_inputs = layer_inputs(self.critic, sample["seen"].t())
-        found = self.head.gradient(
-            last_outputs(self.actor, actor_inputs[-1]), sample, settings.clip, rates.entropy_coef
+        actor, critic = self._computing(self.actor), self._computing(self.critic)
+        actor_inputs = layer_inputs(actor, self._shown(0, sample["observations"].movedim(-1, 0)))
+        critic_inputs = layer_inputs(critic, self._shown(1, sample["seen"].movedim(-1, 0)))
+        found = self.head.gradient(last_outputs(actor, actor_inputs[-1]), sample, rates.clip, rates.entropy_coef)
+        valued = value_gradient(
+            last_rows(critic, critic_inputs[-1])[:, 0],
+            sample["targets"],
+            sample.get("old_values"),
+            settings.clip_value,
         )
-        miss = torch.nn.functional.linear(critic_inputs[-1], *self.critic[-1])[:, 0] - sample["targets"]
-        by_value = miss * sample["alive"] * (settings.value_coef / len(miss))
-        backward(self.actor, parameters.gradients[0], actor_inputs, found.outputs.t())
-        backward(self.critic, parameters.gradients[1], critic_inputs, by_value[:, None])
+        by_value = valued.values * sample["alive"] * (settings.value_coef / len(valued.values))
+        backward(actor, parameters.gradients[0], actor_inputs, found.outputs.t())
+        backward(critic, parameters.gradients[1], critic_inputs, by_value[:, None])
         norms = [clip_norm(part, settings.max_grad_norm) for part in parameters.parts]
-        parameters.descend(rates.learning_rate)
         kl = (found.log_ratio.exp() - 1 - found.log_ratio) * sample["acting"]  # [Schulman 2020]
         clipped = found.clipped * sample["acting"]
-        value_loss = miss.square() * sample["alive"]
+        value_loss = valued.loss * sample["alive"]
         return (value_loss.mean(), (found.entropy * sample["acting"]).mean(), kl.mean(), clipped.mean(), norms[0])
 
-    def values(self, observations: Tensor) -> Tensor:
-        """[...] expected discounted returns from what the critic sees [..., D]."""
-        return self.scale.undo(forward(self.critic, observations)[..., 0])
+    def values(self, observed: Tensor) -> Tensor:
+        """[...] expected discounted returns from what the critic sees [..., D] or [..., C, H, W]."""
+        if len(self.seen_shape) > 1 and observed.ndim > len(self.seen_shape) + 1:
+            # What convolutions find in a whole rollout might not fit in memory.
+            return torch.stack([self.values(step) for step in observed])
+        return self.scale.undo(forward(self._computing(self.critic), self._shown(1, observed))[..., 0])
+
+    def _computing(self, layers: Layers) -> Layers:
+        return in_bfloat16(layers) if self.settings.autocast else layers
+
+    def _shown(self, network: int, observations: Tensor) -> Tensor:
+        """As the actor (0) or the critic (1) sees them."""
+        return self.views[network].apply(observations) if self.views else observations
+
+    def _look(self, rollouts: Sequence[Rollout], seen: Sequence[Tensor]) -> None:
+        """Take in how large observations are, at the end of an update: in between probability ratios must stay."""
+        observed = [rollout.observations for rollout in rollouts]
+        weights = joined([rollout.alive for rollout in rollouts]).flatten().to(torch.float32)
+        for view, parts, layers in zip(self.views, (observed, seen), self.parameters.networks, strict=False):
+            known = view.seen > 0 or (self.warm and layers is self.actor)  # of new networks nothing is to be kept
+            rows = joined([part[:-1] for part in parts], axis=1).flatten(0, 1)
+            view.follow(rows, weights, layers[:1] if known else ())
 
     def _batch(
         self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], update: int
@@ -120,7 +165,9 @@ class Trainee:
         return torch.as_tensor(np.argsort(keys, kind="stable"), device=device)
 
     def policy(self) -> Policy:
-        copied: Layers = [(weight.clone(), bias.clone()) for weight, bias in self.actor]
+        copied = [(weight.clone(), bias.clone()) for weight, bias in self.actor]
+        if self.views:
+            copied[0] = self.views[0].folded(copied[0])
         return self.head.policy(copied, self.settings.greedy)
 
     @property
@@ -128,11 +175,17 @@ class Trainee:
         return bool(self.parameters.vector.isfinite().all())
 
     def state_dict(self) -> dict[str, Any]:
-        return {"parameters": self.parameters.state_dict(), "scale": self.scale.state_dict()}
+        return {
+            "parameters": self.parameters.state_dict(),
+            "scale": self.scale.state_dict(),
+            "views": [view.state_dict() for view in self.views],
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.parameters.load_state_dict(state["parameters"])
         self.scale.load_state_dict(state["scale"])
+        for view, saved in zip(self.views, state["views"], strict=True):
+            view.load_state_dict(saved)
 
 
 def next_values(rollout: Rollout, values: Tensor, valued: Callable[[Tensor], Tensor]) -> Tensor:
@@ -175,11 +228,13 @@ def estimates(
     parts = {
         "actions": joined([rollout.actions for rollout in rollouts]),
         "log_probs": joined([rollout.log_probs for rollout in rollouts]),
-        "advantages": normalised(advantages, acting),
+        "advantages": normalised(advantages, acting) if settings.normalise_advantages else advantages,
         "targets": scale.apply(returns),
         "acting": acting / acting.mean().clamp(min=1e-8),
         "alive": alive / alive.mean().clamp(min=1e-8),
     }
+    if settings.clip_value is not None:
+        parts["old_values"] = scale.apply(values)
     if any(rollout.allowed is not None for rollout in rollouts):
         parts["allowed"] = joined([rollout.masks() for rollout in rollouts])
     return parts, fit
@@ -191,5 +246,5 @@ def joined(parts: Sequence[Tensor], axis: int = -1) -> Tensor:
 
 
 def _rows(parts: Sequence[Tensor], order: Tensor) -> Tensor:
-    """[D, M] in the order of [T * B] of what was observed [T + 1, B, D] in several rollouts, without the last."""
-    return joined([part[:-1] for part in parts], axis=1).flatten(0, 1).index_select(0, order).t()
+    """[..., M] in the order of [T * B] of what was observed [T + 1, B, ...] in several rollouts, without the last."""
+    return joined([part[:-1] for part in parts], axis=1).flatten(0, 1).index_select(0, order).movedim(0, -1)
