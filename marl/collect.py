@@ -62,7 +62,8 @@ class Rollout:
 class Collector:
     """Plays lanes `horizon` steps at a time and records a `Rollout` for every one of their seats.
 
-    `views[seat]` are the seats whose observations its critic sees side by side, by default its own.
+    `views[seat]` are the seats whose observations its critic sees side by side, by default its own; `heads` makes the
+    distributions over an action space.
 
     Raises ValueError for spaces that policy gradients cannot handle.
     """
@@ -73,11 +74,12 @@ class Collector:
         horizon: int,
         device: str | torch.device = "cpu",
         views: Sequence[Sequence[int]] | None = None,
+        heads: Callable[[Space], Head] = head_of,
     ):
         self.lanes, self.horizon, self.device = lanes, horizon, torch.device(device)
         self.views = [(seat,) for seat in range(len(lanes.agents))] if views is None else views
         self.rollouts = [
-            Rollout(horizon, lanes.num_lanes, _features(space), head_of(actions), self.device)
+            Rollout(horizon, lanes.num_lanes, _seen(space), heads(actions), self.device)
             for space, actions in zip(lanes.observation_spaces, lanes.action_spaces, strict=True)
         ]
         self.returns = torch.zeros(lanes.num_lanes, len(lanes.agents), device=self.device)  # of the episodes under way
@@ -184,7 +186,9 @@ def _check_finite(agent: str, observations: Tensor) -> None:
         raise FloatingPointError(f"{agent} observes {observations[lane]} in lane {lane}: observations must be finite")
 
 
-def _features(space: Space) -> Box:
-    if not isinstance(space, Box) or len(space.shape) != 1:
-        raise ValueError(f"observations must be rows of features, Box((D,)); got {space}: flatten them first")
+def _seen(space: Space) -> Box:
+    if not isinstance(space, Box):
+        raise ValueError(
+            f"observations must be rows of features, Box((D,)), or pictures; got {space}: flatten them first"
+        )
     return space
