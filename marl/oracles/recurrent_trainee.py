@@ -139,7 +139,7 @@ class RecurrentTrainee:
         for place, rollout, observed in zip(self.places, rollouts, seen, strict=True):
             shown = self.views.shown(1, observed)
             trace, starts = place.criticise(self._core(self.critic), shown, rollout.ended)
-            now = self._values(trace.outputs).view_as(starts)
+            now = self.values(trace.outputs).view_as(starts)
             values.append(now[:-1])
             bootstrapped.append(next_values(rollout, now, partial(self._final, trace)))
             walks.append(place.walked(rollout, observed, trace, starts))
@@ -148,14 +148,14 @@ class RecurrentTrainee:
         )
         return estimated, Walk(*tree_map(lambda *leaves: joined(leaves, axis=1), *walks)), fit
 
-    def _values(self, outputs: Tensor) -> Tensor:
+    def values(self, outputs: Tensor) -> Tensor:
         """[...] expected discounted returns from outputs [..., H] of the critic's core."""
         return self.scale.undo(torch.nn.functional.linear(outputs, *self.critic[-1])[..., 0])
 
     def _final(self, trace: Trace, index: int, lanes: Tensor, final: Tensor) -> Tensor:
         """Values of what was seen last in lanes that were cut, by what the critic remembered by then."""
         memory = tuple(leaf[index, lanes] for leaf in trace.after)
-        return self._values(step(self._core(self.critic), self.views.shown(1, final), memory)[0])
+        return self.values(step(self._core(self.critic), self.views.shown(1, final), memory)[0])
 
     def _samples(self, parts: dict[str, Tensor], walk: Walk, update: int) -> list[tuple[dict[str, Tensor], Walk]]:
         """Minibatches of M sequences in shuffled order: parts [..., S * M], and walks [burn_in + S, M] of them.
