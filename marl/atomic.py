@@ -72,6 +72,13 @@ def whole_folder(path: Path) -> Iterator[Path]:
     _sync(path.parent)
 
 
+def remove(folder: Path) -> None:
+    """Take a whole folder away; whatever moment the process dies at, it is whole, or has lost its name."""
+    doomed = _temporary(folder)
+    os.rename(folder, doomed)
+    shutil.rmtree(doomed)
+
+
 def verify(folder: Path, growing: bool = False) -> None:
     """Compare a folder's files with its manifest; only a `growing` folder may hold others.
 
