@@ -24,6 +24,7 @@ from games.versus import Populations
 from marl.atomic import BrokenCheckpoint, verify, whole_folder, write_atomic
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, save_snapshot, snapshot_path
 from marl.failpoints import failpoint
+from marl.gaussian import GaussianPolicy
 from marl.oracles import Oracle
 from marl.policies import NeuralPolicy
 from marl.psro import Payoffs, Snapshot, best_response, psro
@@ -123,7 +124,7 @@ class Session:
 
     def _start(self, latest: Policy) -> Policy | None:
         """What the next best response goes on from: the player's latest policy, where it can be trained."""
-        return latest if self.config.warm_start and isinstance(latest, NeuralPolicy) else None
+        return latest if self.config.warm_start and isinstance(latest, NeuralPolicy | GaussianPolicy) else None
 
     def trained(
         self, name: str, oracle: Oracle, populations: Populations, sigma: np.ndarray, starts: list[Policy | None]

@@ -13,6 +13,7 @@ from pettingzoo import AECEnv, ParallelEnv, register
 
 from games.bandit import Bandit
 from games.bucket_brigade import BucketBrigade
+from games.control import CartPole, MountainCarContinuous, Pendulum
 from games.envs import AECFace, ParallelFace
 from games.game import Game, Playable
 from games.lqr import lqr as lqr_game  # `games.lqr` stays the module
@@ -31,10 +32,13 @@ GAMES: dict[str, Callable[..., Game]] = {
     "battle_of_the_sexes": battle_of_the_sexes,
     "blotto": blotto,
     "bucket_brigade": BucketBrigade,
+    "cart_pole": CartPole,
     "lqr": lqr_game,
     "matching_pennies": matching_pennies,
+    "mountain_car_continuous": MountainCarContinuous,
     "normal_form": NormalForm,
     "openspiel": openspiel_game,
+    "pendulum": Pendulum,
     "pong": Pong,
     "rock_paper_scissors": rock_paper_scissors,
     "signaling": Signaling,

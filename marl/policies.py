@@ -8,7 +8,7 @@ from gymnasium.spaces import Space
 from torch import Tensor
 
 from games.game import Array, factors
-from marl.networks import FORBIDDEN, Layers, choice_logits
+from marl.networks import FORBIDDEN, Layers, policy_outputs
 
 
 class NeuralPolicy:
@@ -23,7 +23,7 @@ class NeuralPolicy:
     """
 
     def __init__(self, layers: Layers, choices: tuple[int, ...], flat: bool, greedy: bool = False):
-        self.layers = tuple((aligned(weight.detach()), aligned(bias.detach())) for weight, bias in layers)
+        self.layers = aligned_layers(layers)
         self.choices, self.flat, self.greedy = tuple(choices), flat, greedy
         self.features, outputs = self.layers[0][0].shape[1], self.layers[-1][0].shape[0]
         self.shape = (len(self.choices), max(self.choices))
@@ -81,7 +81,8 @@ class NeuralPolicy:
         return tuple(like(row[:size].t(), observation) for row, size in zip(rows, self.choices, strict=True))
 
     def _logits(self, observation: Array, legal: tuple[Array, ...] | None) -> Tensor:
-        logits = choice_logits(self.layers, aligned(tensor(observation, self.device)), len(self.choices))
+        outputs = policy_outputs(self.layers, aligned(tensor(observation, self.device)))
+        logits = outputs.view(*self.shape, len(observation))
         return logits if legal is None else masked(logits, padded(legal, logits.shape[1], self.device))
 
 
@@ -125,6 +126,11 @@ def aligned(array: Tensor) -> Tensor:
         if array.is_contiguous() and array.data_ptr() % 64 == 0
         else torch.empty_like(array, memory_format=torch.contiguous_format).copy_(array)
     )
+
+
+def aligned_layers(layers: Layers) -> Layers:
+    """The layers to play with: apart from any training, and aligned."""
+    return tuple((aligned(weight.detach()), aligned(bias.detach())) for weight, bias in layers)
 
 
 def like(result: Tensor, given: Array) -> Any:

@@ -1,65 +1,175 @@
 """Policies as files: JSON for what they are, safetensors for what they learnt; a round trip plays the same actions."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor, from_numpy
+from torch import Tensor
 
 from games.bucket_brigade.genomes import FullGenome, Genome
 from games.bucket_brigade.scripted import AlwaysRest, Firefighter, Specialist, Spread
 from games.exact import TabularPolicy
 from games.exact.strategies import MASS_TOLERANCE
 from games.game import Policy
-from games.policies import Uniform
+from games.policies import Uniform, UniformBox
 from games.pong.scripted import Follow
+from marl.gaussian import GaussianPolicy
+from marl.networks import Layers
 from marl.policies import NeuralPolicy
 
 FORMAT = 1
 SCRIPTED: dict[str, type] = {
     scripted.__name__: scripted
-    for scripted in (Uniform, AlwaysRest, Firefighter, Follow, FullGenome, Genome, Specialist, Spread)
+    for scripted in (Uniform, UniformBox, AlwaysRest, Firefighter, Follow, FullGenome, Genome, Specialist, Spread)
 }
 """Policies that are dataclasses of plain values, by class name: what `load_policy` may build."""
 
 
-def save_policy(policy: Policy, stem: str | PathLike) -> None:
-    """Write `stem`.json, and `stem`.safetensors for a neural or tabular policy.
+class Stored:
+    """A policy's two files, read: what is missing or wrong in them is a ValueError that names the file and the key."""
 
-    Raises ValueError for a policy that is neither of these nor of a class in SCRIPTED.
+    def __init__(self, stem: str | PathLike):
+        self.path, self.tensors_path = _path(stem, ".json"), _path(stem, ".safetensors")
+        try:
+            self.about = json.loads(self.path.read_text())
+        except ValueError as error:
+            raise ValueError(f"{self.path} is not JSON: {error}") from error
+        self._tensors: dict[str, Tensor] | None = None
+
+    def value(self, key: str, kind: type) -> Any:
+        """What the JSON holds under a key."""
+        if not isinstance(self.about, dict) or not isinstance(self.about.get(key), kind):
+            got = self.about.get(key, "nothing") if isinstance(self.about, dict) else self.about
+            raise ValueError(f"{self.path}: {key} should be of type {kind.__name__}, got {got!r}")
+        return self.about[key]
+
+    def tensor(self, name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
+        """A tensor of finite numbers."""
+        found = self.tensors.get(name)
+        if found is None or (tuple(found.shape), found.dtype) != (shape, dtype):
+            got = "nothing" if found is None else f"shape {tuple(found.shape)} of {found.dtype}"
+            raise ValueError(f"{self.tensors_path}: {name} should have shape {shape} of {dtype}, got {got}")
+        if not found.isfinite().all():
+            raise ValueError(f"{self.tensors_path}: {name} should be finite numbers, got some that are not")
+        return found
+
+    @property
+    def tensors(self) -> Mapping[str, Tensor]:
+        """All that was learnt, by name."""
+        if self._tensors is None:
+            try:
+                self._tensors = load_file(self.tensors_path)
+            except SafetensorError as error:
+                raise ValueError(f"{self.tensors_path} is not a safetensors file: {error}") from error
+        return self._tensors
+
+    def layers(self) -> Layers:
+        """Of a perceptron; see `packed_layers`."""
+        sizes = self.value("layers", list)
+        if len(sizes) < 2 or not all(isinstance(size, int) and size > 0 for size in sizes):
+            raise ValueError(f"{self.path}: layers should be at least two sizes, got {sizes}")
+        return [
+            (self.tensor(f"{index}.weight", (height, width)), self.tensor(f"{index}.bias", (height,)))
+            for index, (width, height) in enumerate(pairwise(sizes))
+        ]
+
+    def made(self, complaint: str, kind: Callable[..., Policy], *values: Any) -> Policy:
+        """The policy of such values; that they make none is said with the complaint."""
+        try:
+            return kind(*values)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self.path}: {complaint}: {error}") from error
+
+
+Packed = tuple[dict[str, Any], dict[str, Tensor]]  # what JSON keeps, and what safetensors keeps
+
+
+class Kind(NamedTuple):
+    """How policies of a class that learnt something are taken apart for their files, and put together again."""
+
+    pack: Callable[[Any], Packed]
+    unpack: Callable[[Stored], Policy]
+
+
+def packed_layers(layers: Layers) -> Packed:
+    """A perceptron's sizes under "layers", its weights by number: what `Stored.layers` reads."""
+    tensors = {}
+    for index, (weight, bias) in enumerate(layers):
+        tensors[f"{index}.weight"], tensors[f"{index}.bias"] = weight.contiguous(), bias.contiguous()
+    return {"layers": [layers[0][0].shape[1], *(len(bias) for _, bias in layers)]}, tensors
+
+
+def _pack_neural(policy: NeuralPolicy) -> Packed:
+    about, tensors = packed_layers(policy.layers)
+    return about | {"choices": policy.choices, "flat": policy.flat, "greedy": policy.greedy}, tensors
+
+
+def _unpack_neural(stored: Stored) -> Policy:
+    choices, flat, greedy = stored.value("choices", list), stored.value("flat", bool), stored.value("greedy", bool)
+    return stored.made("choices do not fit", NeuralPolicy, stored.layers(), tuple(choices), flat, greedy)
+
+
+def _pack_gaussian(policy: GaussianPolicy) -> Packed:
+    about, tensors = packed_layers(policy.layers)
+    return about | {"low": policy.low.tolist(), "high": policy.high.tolist(), "greedy": policy.greedy}, tensors
+
+
+def _unpack_gaussian(stored: Stored) -> Policy:
+    low, high, greedy = stored.value("low", list), stored.value("high", list), stored.value("greedy", bool)
+    return stored.made("low and high do not fit", GaussianPolicy, stored.layers(), low, high, greedy)
+
+
+def _pack_tabular(policy: TabularPolicy) -> Packed:
+    (states, features), actions = policy.rows.shape, policy.table.shape[1]
+    about = {"states": states, "features": features, "actions": actions}
+    return about, {part: torch.from_numpy(getattr(policy, part)) for part in ("rows", "table")}
+
+
+def _unpack_tabular(stored: Stored) -> Policy:
+    states, features, actions = (stored.value(size, int) for size in ("states", "features", "actions"))
+    rows = stored.tensor("rows", (states, features)).numpy()
+    table = stored.tensor("table", (states, actions), torch.float64).numpy()
+    if not ((table >= 0).all() and (np.abs(table.sum(axis=1) - 1) <= MASS_TOLERANCE).all()):
+        raise ValueError(f"{stored.tensors_path}: every row of table should be non-negative and sum to 1")
+    return TabularPolicy(rows, table)
+
+
+LEARNT: dict[type, Kind] = {
+    NeuralPolicy: Kind(_pack_neural, _unpack_neural),
+    GaussianPolicy: Kind(_pack_gaussian, _unpack_gaussian),
+    TabularPolicy: Kind(_pack_tabular, _unpack_tabular),
+}
+"""Policies with tensors to keep, by class: what `load_policy` may build besides."""
+
+
+def save_policy(policy: Policy, stem: str | PathLike) -> None:
+    """Write `stem`.json, and `stem`.safetensors for a policy that learnt.
+
+    Raises ValueError for a policy of a class that is neither in LEARNT nor in SCRIPTED.
     """
     check_savable(policy)
-    name = type(policy).__name__
-    if isinstance(policy, NeuralPolicy):
-        tensors = {}
-        for index, (weight, bias) in enumerate(policy.layers):
-            tensors[f"{index}.weight"], tensors[f"{index}.bias"] = weight.contiguous(), bias.contiguous()
+    if type(policy) in LEARNT:
+        about, tensors = LEARNT[type(policy)].pack(policy)
         save_file(tensors, _path(stem, ".safetensors"))
-        sizes = [policy.features, *(len(bias) for _, bias in policy.layers)]
-        about = {"layers": sizes, "choices": policy.choices, "flat": policy.flat, "greedy": policy.greedy}
-    elif isinstance(policy, TabularPolicy):
-        save_file({part: from_numpy(getattr(policy, part)) for part in ("rows", "table")}, _path(stem, ".safetensors"))
-        (states, features), actions = policy.rows.shape, policy.table.shape[1]
-        about = {"states": states, "features": features, "actions": actions}
     else:
         assert is_dataclass(policy)
         about = {"fields": {entry.name: getattr(policy, entry.name) for entry in fields(policy) if entry.init}}
-    _path(stem, ".json").write_text(json.dumps({"format": FORMAT, "policy": name} | about) + "\n")
+    named = {"format": FORMAT, "policy": type(policy).__name__} | about
+    _path(stem, ".json").write_text(json.dumps(named) + "\n")
 
 
 def check_savable(policy: Policy) -> None:
     """Raises ValueError for a policy that `save_policy` cannot write."""
-    if not isinstance(policy, NeuralPolicy | TabularPolicy) and SCRIPTED.get(type(policy).__name__) is not type(policy):
-        raise ValueError(
-            f"can save neural and tabular policies and {sorted(SCRIPTED)}, got {policy!r}: add its class to SCRIPTED"
-        )
+    if type(policy) not in LEARNT and SCRIPTED.get(type(policy).__name__) is not type(policy):
+        raise ValueError(f"can save {', '.join(_known())}, got {policy!r}: add its class to SCRIPTED, or to LEARNT")
 
 
 def load_policy(stem: str | PathLike) -> Policy:
@@ -67,75 +177,21 @@ def load_policy(stem: str | PathLike) -> Policy:
 
     Raises ValueError naming the file, and the key where one is missing or wrong; FileNotFoundError without files.
     """
-    path = _path(stem, ".json")
-    try:
-        about = json.loads(path.read_text())
-    except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from error
-    if _entry(path, about, "format", int) != FORMAT:
-        raise ValueError(f"{path}: format should be {FORMAT}, got {about['format']}")
-    name = _entry(path, about, "policy", str)
-    if name == NeuralPolicy.__name__:
-        return _neural(path, about, _path(stem, ".safetensors"))
-    if name == TabularPolicy.__name__:
-        return _tabular(path, about, _path(stem, ".safetensors"))
+    stored = Stored(stem)
+    if stored.value("format", int) != FORMAT:
+        raise ValueError(f"{stored.path}: format should be {FORMAT}, got {stored.about['format']}")
+    name = stored.value("policy", str)
+    for kind, (_, unpack) in LEARNT.items():
+        if kind.__name__ == name:
+            return unpack(stored)
     if name not in SCRIPTED:
-        known = [NeuralPolicy.__name__, TabularPolicy.__name__, *sorted(SCRIPTED)]
-        raise ValueError(f"{path}: policy should be one of {', '.join(known)}, got {name!r}")
-    values = {key: _as_tuple(value) for key, value in _entry(path, about, "fields", dict).items()}
-    try:
-        return SCRIPTED[name](**values)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: fields do not make a {name}: {error}") from error
+        raise ValueError(f"{stored.path}: policy should be one of {', '.join(_known())}, got {name!r}")
+    values = {key: _as_tuple(value) for key, value in stored.value("fields", dict).items()}
+    return stored.made(f"fields do not make a {name}", lambda: SCRIPTED[name](**values))
 
 
-def _neural(path: Path, about: dict, weights_path: Path) -> NeuralPolicy:
-    sizes, choices = _entry(path, about, "layers", list), _entry(path, about, "choices", list)
-    flat, greedy = _entry(path, about, "flat", bool), _entry(path, about, "greedy", bool)
-    tensors = _tensors(weights_path)
-    if len(sizes) < 2 or not all(isinstance(size, int) and size > 0 for size in sizes):
-        raise ValueError(f"{path}: layers should be at least two sizes, got {sizes}")
-    layers = []
-    for index, (width, height) in enumerate(pairwise(sizes)):
-        for part, shape in (("weight", (height, width)), ("bias", (height,))):
-            _shaped(weights_path, tensors, f"{index}.{part}", shape)
-        layers.append((tensors[f"{index}.weight"], tensors[f"{index}.bias"]))
-    try:
-        return NeuralPolicy(layers, tuple(choices), flat, greedy)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: choices do not fit: {error}") from error
-
-
-def _tabular(path: Path, about: dict, table_path: Path) -> TabularPolicy:
-    states, features, actions = (_entry(path, about, size, int) for size in ("states", "features", "actions"))
-    tensors = _tensors(table_path)
-    rows = _shaped(table_path, tensors, "rows", (states, features)).numpy()
-    table = _shaped(table_path, tensors, "table", (states, actions)).numpy()
-    if not ((table >= 0).all() and (np.abs(table.sum(axis=1) - 1) <= MASS_TOLERANCE).all()):
-        raise ValueError(f"{table_path}: every row of table should be non-negative and sum to 1")
-    return TabularPolicy(rows, table)
-
-
-def _tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a safetensors file: {error}") from error
-
-
-def _shaped(path: Path, tensors: Mapping[str, Tensor], name: str, shape: tuple[int, ...]) -> Tensor:
-    found = tensors.get(name)
-    if found is None or tuple(found.shape) != shape:
-        got = "nothing" if found is None else f"shape {tuple(found.shape)}"
-        raise ValueError(f"{path}: {name} should have shape {shape}, got {got}")
-    return found
-
-
-def _entry(path: Path, about: Any, key: str, kind: type) -> Any:
-    if not isinstance(about, dict) or not isinstance(about.get(key), kind):
-        got = about.get(key, "nothing") if isinstance(about, dict) else about
-        raise ValueError(f"{path}: {key} should be of type {kind.__name__}, got {got!r}")
-    return about[key]
+def _known() -> list[str]:
+    return [*(kind.__name__ for kind in LEARNT), *sorted(SCRIPTED)]
 
 
 def _as_tuple(value: Any) -> Any:

@@ -13,7 +13,6 @@ from games.noise import unit_seed
 from games.versus import Populations, Versus
 from marl.exact import ExactTable
 from marl.oracles import Oracle, Progress
-from marl.policies import NeuralPolicy
 from marl.population import PayoffTable
 from marl.shared import SharedTable
 from marl.wrappers import TeamReward
@@ -113,4 +112,4 @@ def best_response(
 
 def placed(policy: Policy, device: str) -> Policy:
     """The policy with its weights, if it has any, on a device."""
-    return policy.to(device) if isinstance(policy, NeuralPolicy) else policy
+    return policy.to(device) if hasattr(policy, "to") else policy

@@ -227,7 +227,7 @@ def test_defaults_depend_on_the_game() -> None:
         ("--game mpe2.simple_tga_v3", "'simple_tag_v3'"),
         ("--game mpe2.simple_tag_v3(continuous_actions=True)", "mpe2.simple_tag_v3(bins=5)"),
         ("--initial follw", "'follow'"),
-        ("--game signaling --initial babbling", "can save neural"),
+        ("--game signaling --initial babbling", "can save NeuralPolicy"),
         ("--score-against unifrm", "'uniform'"),
         ("--teams 0,1 1", "each at most once, as in --teams 0,2 1: of 0..1, got 0,1 1"),
         ("--teams left", "players"),

@@ -194,5 +194,5 @@ def test_tables_that_are_no_distributions_are_refused(spoilt, tmp_path):
     policy = tabular()[1]
     policy.table[0, 0] = spoilt
     save_policy(policy, tmp_path / "broken")
-    with pytest.raises(ValueError, match=r"broken\.safetensors: every row of table"):
+    with pytest.raises(ValueError, match=r"broken\.safetensors: .*table"):
         load_policy(tmp_path / "broken")

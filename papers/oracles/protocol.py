@@ -1,0 +1,41 @@
+"""The protocol: episodes played by a final policy, the clock, and a learning curve of few points."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+EPISODES = 100
+"""Fresh episodes that a final policy plays."""
+SEEDS = (0, 1, 2, 3, 4)
+POINTS = 50
+"""Points of a learning curve."""
+
+
+class Watch:
+    """Seconds spent inside a `with`: by the clock on the wall, and of the processor by this process."""
+
+    def __enter__(self) -> "Watch":
+        self._started = (time.perf_counter(), time.process_time())
+        return self
+
+    def __exit__(self, *unused: Any) -> None:
+        self.wall = time.perf_counter() - self._started[0]
+        self.cpu = time.process_time() - self._started[1]
+
+
+def curve(ended: Sequence[tuple[int, float]], steps: int, points: int = POINTS) -> dict[str, list[float]]:
+    """A learning curve: mean return of the training episodes that ended in each of `points` equal parts of the steps.
+
+    ended: (environment steps taken so far, undiscounted return) of each episode. Parts in which none ended are left out.
+    """
+    found: dict[str, list[float]] = {"steps": [], "return": [], "episodes": []}
+    parts: dict[int, list[float]] = {}
+    for step, value in ended:
+        parts.setdefault(min((step - 1) * points // steps, points - 1), []).append(value)
+    for part, values in sorted(parts.items()):
+        found["steps"].append((part + 1) * steps / points)
+        found["return"].append(round(float(np.mean(values)), 4))
+        found["episodes"].append(len(values))
+    return found
