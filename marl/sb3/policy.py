@@ -11,6 +11,7 @@ from stable_baselines3.common.policies import BaseModel, BasePolicy
 from torch import Tensor
 
 from games.game import Array, Legal, Memory, factors
+from marl.gaussian import normal_draws
 from marl.networks import FORBIDDEN
 from marl.policies import aligned, draw, like, masked, padded, tensor
 from marl.sb3.build import Blueprint, network
@@ -117,9 +118,7 @@ class SB3Policy:
         raw = out.raw
         if not self.greedy:
             assert out.log_std is not None
-            # Uniforms are multiples of 2^-23: half of one keeps 0 off the end.
-            normal = torch.special.ndtri(tensor(noise, self.device).double() + 2**-24).to(raw.dtype)
-            raw = raw + out.log_std.exp() * normal
+            raw = raw + out.log_std.exp() * normal_draws(tensor(noise, self.device))
         space = self.plan.action_space
         assert isinstance(space, Box)
         low, high = (tensor(bound, self.device) for bound in (space.low, space.high))

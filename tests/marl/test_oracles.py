@@ -55,9 +55,9 @@ QUICK = {
     "sb3": Quick(
         SB3(
             "MaskablePPO",
-            steps=12_288,
+            steps=4096,
             num_lanes=64,
-            settings={"n_steps": 4, "batch_size": 64, "n_epochs": 4, "learning_rate": 1e-2},
+            settings={"n_steps": 4, "n_epochs": 4, "learning_rate": 2e-2, "policy_kwargs": {"net_arch": [32]}},
         ),
         lock,
         Lock.best,
