@@ -15,7 +15,7 @@ from games.game import Lanes
 from games.lanes import GameLanes
 from games.noise import Purpose
 from games.versus import Versus
-from marl.oracles import ORACLES, PPO, Exact, Learner, Oracle
+from marl.oracles import ORACLES, PPO, SB3, Exact, Learner, Oracle
 from marl.policy_files import load_policy, save_policy
 from tests.marl.small_games import Lock
 
@@ -48,6 +48,17 @@ QUICK = {
     "exact": Quick(Exact(), against_rock, 1.0, seeded=False),
     "ppo": Quick(
         PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,)),
+        lock,
+        Lock.best,
+        seeded=True,
+    ),
+    "sb3": Quick(
+        SB3(
+            "MaskablePPO",
+            steps=4096,
+            num_lanes=64,
+            settings={"n_steps": 4, "n_epochs": 4, "learning_rate": 2e-2, "policy_kwargs": {"net_arch": [32]}},
+        ),
         lock,
         Lock.best,
         seeded=True,
