@@ -156,4 +156,6 @@ def _plain(name: str, value: Any) -> Any:
         return [_plain(name, item) for item in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: _plain(f"{name}.{key}", item) for key, item in value.items()}
-    raise ValueError(f"settings are numbers, names, lists and dictionaries, got {name}={value!r}: write classes as names")
+    raise ValueError(
+        f"settings are numbers, names, lists and dictionaries, got {name}={value!r}: write classes as names"
+    )

@@ -85,7 +85,9 @@ class SB3Learner:
         watched = {name.rpartition("/")[2]: float(value) for name, value in logged.items()}
         if "entropy_loss" in watched:
             watched["entropy"] = -watched["entropy_loss"]
-        infinite = {name: value for name, value in watched.items() if name.endswith("loss") and not math.isfinite(value)}
+        infinite = {
+            name: value for name, value in watched.items() if name.endswith("loss") and not math.isfinite(value)
+        }
         if infinite or not self._finite():
             raise self._diverged(f"{infinite or 'its weights are not finite'}")
         self.updates += 1

@@ -93,7 +93,9 @@ def network(plan: Blueprint, tensors: Mapping[str, torch.Tensor]) -> BasePolicy:
             made = kind(plan.observation_space, plan.action_space, **given)
         made.load_state_dict(tensors)
     except (RuntimeError, TypeError) as error:
-        raise ValueError(f"weights do not fit a {plan.policy} of {plan.algorithm} with {plan.settings}: {error}") from error
+        raise ValueError(
+            f"weights do not fit a {plan.policy} of {plan.algorithm} with {plan.settings}: {error}"
+        ) from error
     device = next(iter(tensors.values())).device
     made.requires_grad_(False).set_training_mode(False)
     return made.to(device)

@@ -54,7 +54,9 @@ def _unpack_space(stored: Stored, name: str, tensors: dict[str, Tensor]) -> Spac
         low, high = (tensors.pop(f"{name}.{end}").numpy() for end in ("low", "high"))
         return Box(low, high, dtype=np.dtype(about["dtype"]).type)
     except (KeyError, TypeError, ValueError, AssertionError) as error:
-        raise ValueError(f"{stored.path}: {name} should be a space's choices, or bounds, got {about}: {error!r}") from error
+        raise ValueError(
+            f"{stored.path}: {name} should be a space's choices, or bounds, got {about}: {error!r}"
+        ) from error
 
 
 LEARNT[SB3Policy] = Kind(_pack, _unpack)
