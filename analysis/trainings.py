@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from analysis.kinds import NUMBER, SPREAD, TEXT, WHOLE, Kinds, check, optional
 from analysis.load import Rows, command_of, read_settings
-from analysis.numbers import decimals, shown
+from analysis.numbers import decimals, exactly, shown
 
 ROW: Kinds = {"metric": TEXT, "value": NUMBER, "kind": TEXT, "step": optional(WHOLE), "play": optional(TEXT)}
 ROW |= {"standard_error": optional(SPREAD), "low": optional(NUMBER), "high": optional(NUMBER)}
@@ -108,7 +108,9 @@ def evaluation_table(rows: Rows) -> tuple[tuple[str, ...], list[tuple[str, ...]]
 def _middle(row: dict[str, Any]) -> tuple[str, str]:
     """Both as 12.3 and 11.2 to 13.5."""
     width = row["high"] - row["low"]
-    places = decimals(width / 4) if width > 0 else 2
+    if not width:
+        return exactly(row["value"]), ""
+    places = decimals(width / 4)
     return f"{row['value']:.{places}f}", f"{row['low']:.{places}f} to {row['high']:.{places}f}"
 
 

@@ -65,7 +65,8 @@ class Config(Placed, Task):
         check_oracle(self.oracle)
 
     def played_as(self) -> str:
-        return f"{as_name(self.game)}-{self.oracle}"
+        seat = f"-seat_{self.seat}" if self.seat else ""
+        return f"{as_name(self.game)}{seat}-{self.oracle}"
 
     @property
     def every(self) -> int:
@@ -138,9 +139,12 @@ def parse(given: list[str]) -> Config:
     rest = given[len(named) :]
     for name in named:
         check_oracle(name)
-    known = early(rest, Config, ("game",))
+    known = early(rest, Config, ("game", "seat"))
     if known["resume"] and not {"-h", "--help"} & set(given):
-        default = _began_as(replace(configuration(*(named or ["ppo"])), **known), named)
+        folder = replace(configuration(*(named or ["ppo"])), **known).folder
+        default = began_as(folder)
+        if named not in ([], [default.oracle]):
+            raise ValueError(f"{folder} was trained by {default.oracle}, not by {named[0]}")
     elif named:
         default = defaults(named[0], known["game"], known["smoke"])
     else:
@@ -159,19 +163,18 @@ def _tell_oracles(given: list[str]) -> NoReturn:
     raise AssertionError("an oracle is required")
 
 
-def _began_as(placed: Config, named: list[str]) -> Config:
-    """The configuration that the run in the folder of `placed` was started with."""
+def began_as(folder: Path) -> Config:
+    """The configuration that the training in `folder` was started with.
+
+    Raises ValueError for a folder that is none, or of another version.
+    """
     from experiments.placement import options, settings_of_command
 
-    values = settings_of_command(placed.folder, placed)
+    values = settings_of_command(folder, Config())
     try:
-        if named not in ([], [values["oracle"]]):
-            raise ValueError(f"{placed.folder} was trained by {values['oracle']}, not by {named[0]}")
         return configuration(**options(values))
     except (KeyError, TypeError) as error:
-        raise ValueError(
-            f"{placed.folder} was written by another version of this program ({error}): use that"
-        ) from None
+        raise ValueError(f"{folder} was written by another version of this program ({error}): use that") from None
 
 
 def planned(config: Config) -> Lesson:

@@ -172,7 +172,6 @@ def _evaluation(lesson: "Lesson", run: RunFolder, others: Opponents, policy: Pol
     """What the policy earns in fresh episodes, as it is stored, or measured and stored."""
     folder = run.path / "evaluation"
     if not folder.exists():
-        arrays: dict[str, Any]
         rows, arrays = measured(lesson, others, policy)
         with whole_folder(folder) as path:
             np.savez(path / "returns.npz", **arrays)
@@ -181,9 +180,9 @@ def _evaluation(lesson: "Lesson", run: RunFolder, others: Opponents, policy: Pol
     return read_metrics(folder / "metrics.jsonl")
 
 
-def measured(lesson: "Lesson", others: Opponents, policy: Policy) -> tuple[Rows, dict[str, np.ndarray]]:
+def measured(lesson: "Lesson", others: Opponents, policy: Policy) -> tuple[Rows, dict[str, Any]]:
     """Metrics of every way to play the policy, and the returns and lengths [E] of the episodes they are of."""
-    config, rows, arrays = lesson.config, list[dict[str, Any]](), dict[str, np.ndarray]()
+    config, rows, arrays = lesson.config, list[dict[str, Any]](), dict[str, Any]()
     for play, player in ways(lesson.oracle, policy).items():
         value = deviation_value(
             lesson.game, *others, (config.seat, player), config.eval_episodes, config.seed, "evaluation"
@@ -231,7 +230,7 @@ def _report(lesson: "Lesson", run: RunFolder, steps: int, rows: Rows) -> list[st
         f"{config.oracle} on {config.game}{others}, seed {config.seed}, {steps:,} steps",
         f"what {earner} in {config.eval_episodes:,} fresh episodes (± standard error; 95 % bootstrap interval):",
         *(
-            f"  {play}: " + ", ".join(f"{name} {cell}" for name, cell in zip(headers[1:], cells, strict=True))
+            f"  {play}: " + ", ".join(f"{name} {cell}" for name, cell in zip(headers[1:], cells, strict=True) if cell)
             for play, *cells in lines
         ),
         f"in {run.path}:",
