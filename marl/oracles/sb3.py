@@ -1,4 +1,4 @@
-"""Stable-Baselines3 as a best-response oracle: which algorithm, and its settings (the learning is in sb3_learner.py)."""
+"""Stable-Baselines3 as a best-response oracle: an algorithm's name and settings (the learning is in sb3_learner.py)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,8 +73,8 @@ class SB3:
     """Its name for the kind of network; by default "MlpPolicy", of RecurrentPPO "MlpLstmPolicy"."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Its other arguments by name, as plain values: numbers, names, lists, dictionaries. Classes go by their names
-    (`{"policy_kwargs": {"net_arch": [64, 64], "activation_fn": "ReLU"}}`), "lin_0.001" is a rate that falls linearly to 0,
-    and `action_noise` the deviation of Gaussian noise."""
+    (`{"policy_kwargs": {"net_arch": [64, 64], "activation_fn": "ReLU"}}`), "lin_0.001" is a rate that falls linearly
+    to 0, and `action_noise` the deviation of Gaussian noise."""
     greedy: bool = True
     """Hand out the likeliest choice, or the mean action, as the policy, rather than the mixture it was found with."""
 
@@ -128,8 +128,8 @@ class SB3:
     ) -> Learner:
         """The algorithm on the seat that the lanes show, which are reset; see `Oracle`.
 
-        Raises ModuleNotFoundError without the extra `sb3`; ValueError where lanes and seats do not fit, for settings the
-        algorithm does not have, spaces it cannot learn in, and a policy to start from that is not the algorithm's own.
+        Raises ModuleNotFoundError without the extra `sb3`; ValueError where lanes and seats do not fit, for settings
+        the algorithm does not have, spaces it cannot learn in, and a policy to start from that is not its own.
         """
         from marl.oracles.sb3_learner import SB3Learner  # not everybody has Stable-Baselines3
 
@@ -156,4 +156,6 @@ def _plain(name: str, value: Any) -> Any:
         return [_plain(name, item) for item in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: _plain(f"{name}.{key}", item) for key, item in value.items()}
-    raise ValueError(f"settings are numbers, names, lists and dictionaries, got {name}={value!r}: write classes as names")
+    raise ValueError(
+        f"settings are numbers, names, lists and dictionaries, got {name}={value!r}: write classes as names"
+    )

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from gymnasium.spaces import Box, Space
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import LinearSchedule
@@ -46,6 +47,7 @@ def algorithm_class(name: str) -> type[BaseAlgorithm]:
 def algorithm(oracle: SB3, view: VecEnvView, seed: int, device: str) -> BaseAlgorithm:
     """The oracle's algorithm, set up to learn from the view; draws from the process's generators.
 
+    Its rates fall over the oracle's whole training, however little of it is learnt at a time; it logs to nowhere.
     Raises ValueError for settings that it does not have, or cannot use; and where it cannot learn in such spaces.
     """
     kind = algorithm_class(oracle.algorithm)
@@ -59,12 +61,18 @@ def algorithm(oracle: SB3, view: VecEnvView, seed: int, device: str) -> BaseAlgo
     if "Cnn" in oracle.policy and view.observation_space.dtype != np.uint8:
         made["policy_kwargs"] = {"normalize_images": False} | made.get("policy_kwargs", {})  # pictures are in [0, 1]
     try:
-        return kind(oracle.policy, view, seed=seed, device=device, **made)  # type: ignore[arg-type]
+        model = kind(oracle.policy, view, seed=seed, device=device, **made)  # type: ignore[arg-type]
     except (AssertionError, NotImplementedError, TypeError, ValueError) as error:
         raise ValueError(
             f"{oracle.algorithm} cannot learn to act in {view.action_space} from {view.observation_space} with "
             f"{oracle.settings}: {error}"
         ) from error
+    follow = model._update_current_progress_remaining
+    model._update_current_progress_remaining = (  # type: ignore[method-assign]
+        lambda num_timesteps, total_timesteps: follow(num_timesteps, oracle.total_steps)
+    )
+    model.set_logger(Logger(folder=None, output_formats=[]))
+    return model
 
 
 def blueprint(oracle: SB3, model: BaseAlgorithm) -> Blueprint:
@@ -93,7 +101,9 @@ def network(plan: Blueprint, tensors: Mapping[str, torch.Tensor]) -> BasePolicy:
             made = kind(plan.observation_space, plan.action_space, **given)
         made.load_state_dict(tensors)
     except (RuntimeError, TypeError) as error:
-        raise ValueError(f"weights do not fit a {plan.policy} of {plan.algorithm} with {plan.settings}: {error}") from error
+        raise ValueError(
+            f"weights do not fit a {plan.policy} of {plan.algorithm} with {plan.settings}: {error}"
+        ) from error
     device = next(iter(tensors.values())).device
     made.requires_grad_(False).set_training_mode(False)
     return made.to(device)

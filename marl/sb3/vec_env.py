@@ -22,8 +22,8 @@ class VecEnvView(VecEnv):
 
     Lanes step together, so every environment gives a transition in every step of the game, also where its seat waits
     for its turn, or is dead while the others play on. There, whatever is chosen is ignored, `action_masks` allow the
-    first choice of every factor alone (so masked algorithms learn nothing from the choice), what the seat earns meanwhile
-    is passed on, and discounts count the step.
+    first choice of every factor alone (so masked algorithms learn nothing from the choice), what the seat earns
+    meanwhile is passed on, and discounts count the step.
 
     Where the seat acts, an algorithm that knows no masks may choose what is forbidden. One of the legal choices is then
     played, drawn uniformly from the lanes' own noise: forbidden choices are worth the mean of the legal ones, so that
@@ -31,7 +31,7 @@ class VecEnvView(VecEnv):
 
     Pictures [height, width] get an axis of one channel. `infos` hold "terminal_observation", "TimeLimit.truncated" and
     "episode" (return `r`, length `l`, seconds `t`) where an episode of the seat ended, as a `Monitor` would give them.
-    The first `reset` after `seed(n)` plays the episodes of (n, `unit`); further ones those of (n, "`unit`/1") and so on.
+    The first `reset` after `seed(n)` plays the episodes of (n, `unit`); further ones those of (n, "`unit`/1"), ....
 
     Raises ValueError for lanes that show more than one seat, and spaces other than Box to observe and Box, Discrete or
     MultiDiscrete to act in; while stepping, where the seat has no legal action, and FloatingPointError where an
@@ -58,7 +58,7 @@ class VecEnvView(VecEnv):
         self._seed, self._resets, self._steps = seed, 0, 0
 
     def seed(self, seed: int | None = None) -> Sequence[int]:
-        """Choose the episodes that the next `reset` starts. Raises ValueError without a seed: nothing here is random."""
+        """Choose the episodes that the next `reset` starts. Raises ValueError without a seed."""
         if seed is None:
             raise ValueError("a VecEnvView plays by its seed: give it a non-negative integer")
         self._start(seed)
@@ -170,7 +170,7 @@ class VecEnvView(VecEnv):
         row = int((~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1)).argmax())
         lane = row if lanes is None else int(lanes[row])
         raise FloatingPointError(
-            f"{self.agent} {what} {numbers[row]} in lane {lane}, step {self._steps}: only finite numbers can be learnt from"
+            f"{self.agent} {what} {numbers[row]} in lane {lane}, step {self._steps}: only finite numbers can be learnt"
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def vec_env(
 ) -> VecEnvView:
     """`seat` of a game, whose other seats play one joint profile of `populations` an episode, drawn from `sigma`.
 
-    Without populations, the others play uniformly at random; without sigma [k_1, ..., k_N], profiles are equally likely.
+    Without populations, the others play uniformly at random; without sigma [k_1, ..., k_N], all profiles are as likely.
 
     >>> from games import make
     >>> from sb3_contrib import MaskablePPO
