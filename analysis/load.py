@@ -42,7 +42,7 @@ def command_of(config: dict[str, Any]) -> str:
     """The command of counterplay that makes runs of such a configuration."""
     if "scenario" in config:
         return "psro"
-    return "psro-openspiel" if "oracle" in config else "psro-game"
+    return "psro-openspiel" if "stop_at" in config else "psro-game"
 
 
 class Run(NamedTuple):

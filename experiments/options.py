@@ -11,7 +11,8 @@ import tyro
 
 from experiments.checks import check_ranges
 from experiments.config import Configured
-from marl.oracles.ppo import PPO
+from experiments.oracles import check_oracle, chosen, with_steps
+from marl.oracles import PPO, Oracle
 
 LEAST = {
     "iterations": 0,
@@ -36,7 +37,7 @@ MOST = {
 
 @dataclass(frozen=True)
 class Simulated:
-    """Best responses that PPO trains, and payoffs and gaps that are estimated by play."""
+    """Best responses that are trained, and payoffs and gaps that are estimated by play."""
 
     iterations: int = 4
     """Best responses per player. A finished run can be resumed with more."""
@@ -53,21 +54,36 @@ class Simulated:
     reward: Literal["own", "team"] = "own"
     """What best responses maximise: the player's own return, or the sum over all players."""
     warm_start: bool = True
-    """Let best responses go on from the player's latest policy, where PPO trained that, rather than from scratch."""
+    """Let best responses go on from the player's latest policy, where that was trained, rather than from scratch."""
+    oracle: str = "ppo"
+    """Who trains best responses: ppo, recurrent_ppo, dqn, sac, ..., or exact. Settings of another oracle than PPO are
+    options of its name, as in --oracle sac --sac.steps 50_000; --oracle sac --help shows them."""
     ppo: PPO = field(default_factory=PPO)
-    """How best responses are trained."""
+    """How PPO trains best responses."""
     gap_steps: int | None = None
-    """Steps of the final gap's best responses, from scratch; ppo.steps by default, 0 does without that gap."""
+    """Steps of the final gap's best responses, from scratch; the oracle's by default, 0 does without that gap."""
     gap_episodes: int = 8192
     """Fresh episodes of each strategy that a gap compares, and of the meta-strategy's play in every iteration."""
 
     def __post_init__(self) -> None:
-        if 0 != self.gap_budget < self.ppo.batch:
-            raise ValueError(f"gap_steps must be 0 or at least one rollout ({self.ppo.batch}), got {self.gap_steps}")
+        check_oracle(self.oracle)
+        self.gap_oracle  # noqa: B018 - raises where there can be none
+
+    @property
+    def gap_oracle(self) -> Oracle | None:
+        """Trains the final gap's best responses; None where there is no such gap."""
+        if self.gap_steps == 0:
+            return None
+        return chosen(self) if self.gap_steps is None else with_steps(chosen(self), self.gap_steps, "gap_steps")
 
     @property
     def gap_budget(self) -> int:
-        return self.ppo.steps if self.gap_steps is None else self.gap_steps
+        """Steps that it was given for each."""
+        return getattr(self.gap_oracle, "steps", 0)
+
+    def and_oracle(self, joined: str) -> str:
+        """The oracle, after `joined`, as it stands in headlines and in the names of runs; nothing of PPO."""
+        return "" if self.oracle == "ppo" else f"{joined}{self.oracle}"
 
     def measured_by(self, responses: str | None) -> str:
         """How what was measured in the end was measured; `responses` tells how those to the last gap were trained."""

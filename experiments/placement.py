@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.load import command_of
 from experiments.config import Config, Configured
+from experiments.oracles import with_oracle
 from experiments.run import RunFolder, create, invocation, read_settings, resume
-from marl.oracles.ppo import PPO
+from marl.oracles import ORACLES
 
 if TYPE_CHECKING:
     from games.game import Game, Playable
@@ -50,7 +51,9 @@ def began_as(folder: Path, placed: Configured) -> Configured:
     try:
         # A run may have been extended since.
         values["iterations"] = max(values["iterations"], finished_iterations(folder / "snapshots") - 1)
-        return replace(placed, **_tuples(values) | {"ppo": PPO(**_tuples(values["ppo"]))})
+        learning = {name: ORACLES[name](**_tuples(values[name])) for name in ORACLES if name in values}
+        oracle = values.get("oracle", "ppo")  # before there were others, runs did not tell
+        return replace(with_oracle(placed, oracle), **_tuples(values) | learning)
     except (KeyError, TypeError) as error:
         raise ValueError(f"{folder} was written by another version of this program ({error}): use that") from None
 

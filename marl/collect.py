@@ -128,10 +128,10 @@ class Collector:
         for factor, mask in enumerate(legal):
             stuck = acting & ~mask.any(1)
             if stuck.any():
-                lane = int(to_numpy(stuck).argmax())
+                agent, lane = self.lanes.agents[seat], int(to_numpy(stuck).argmax())
                 raise ValueError(
-                    f"{self.lanes.agents[seat]} is to act in lane {lane}, but no choice is legal for factor {factor} of its "
-                    "action: a game has to leave one to those who act"
+                    f"{agent} is to act in lane {lane}, but has no legal choice for factor {factor} of its action: "
+                    "a game has to leave it one"
                 )
 
     def _observe(self, step: int) -> None:

@@ -27,10 +27,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    x: Array  # [B] float32 metres right of the middle
-    speed: Array  # [B] float32 metres per second
-    angle: Array  # [B] float32 radians right of upright
-    spin: Array  # [B] float32 radians per second
+    motion: Array  # [B, 4] float32: metres right of the middle, their speed; radians right of upright, their speed
     steps: Array  # [B] int32 played
 
 
@@ -76,26 +73,21 @@ class CartPole:
 
     def init(self, params: Params, noise: Array) -> State:
         xp = array_namespace(noise)
-        start = (noise * 2 - 1) * START
-        return State(*(start[:, i] for i in range(4)), xp.zeros_like(noise[:, 0], dtype=xp.int32))
+        return State((noise * 2 - 1) * START, xp.zeros_like(noise[:, 0], dtype=xp.int32))
 
     def step(self, params: Params, state: State, actions: tuple[Array, ...], noise: Array) -> State:
-        xp, (x, speed, angle, spin, steps) = array_namespace(state.x), state
+        xp = array_namespace(state.motion)
+        _, speed, angle, spin = (state.motion[:, i] for i in range(4))
         push = xp.astype(actions[0] * 2 - 1, xp.float32) * (FORCE / TOTAL_MASS)
         sine, cosine, share = small_sine(angle), small_cosine(angle), POLE_MASS * HALF_LENGTH / TOTAL_MASS
         pushed = push + spin * spin * sine * share
         inertia = 4 / 3 * HALF_LENGTH - cosine * cosine * share
         turned = (sine * GRAVITY - cosine * pushed) / inertia
-        return State(
-            x + speed * SECONDS,
-            speed + (pushed - turned * cosine * share) * SECONDS,
-            angle + spin * SECONDS,
-            spin + turned * SECONDS,
-            steps + 1,
-        )
+        changes = (speed, pushed - turned * cosine * share, spin, turned)
+        return State(state.motion + xp.stack(changes, axis=1) * SECONDS, state.steps + 1)
 
     def observe(self, params: Params, state: State, seat: int) -> Array:
-        return array_namespace(state.x).stack([state.x, state.speed, state.angle, state.spin], axis=1)
+        return state.motion
 
     def legal(self, params: Params, state: State, seat: int) -> None:
         return None
@@ -104,16 +96,16 @@ class CartPole:
         return state.steps[:, None] >= 0
 
     def rewards(self, params: Params, state: State) -> Array:
-        xp = array_namespace(state.x)
+        xp = array_namespace(state.motion)
         return xp.astype(state.steps[:, None] > 0, xp.float32)
 
     def terminated(self, params: Params, state: State) -> Array:
-        return (abs(state.x) > EDGE) | (abs(state.angle) > TILT)
+        return (abs(state.motion[:, 0]) > EDGE) | (abs(state.motion[:, 2]) > TILT)
 
     def truncated(self, params: Params, state: State) -> Array:
         return (state.steps >= self.max_steps) & ~self.terminated(params, state)
 
     def describe(self, params: Params, state: State, lane: int = 0) -> str:
-        x, speed, angle, spin = (float(part[lane]) for part in state[:4])
+        x, speed, angle, spin = (float(part) for part in state.motion[lane])
         cart, pole = f"cart at {x:+.3f} m, {speed:+.3f} m/s", f"pole at {angle:+.4f} rad, {spin:+.3f} rad/s"
         return f"step {int(state.steps[lane])}: {cart}; {pole}"

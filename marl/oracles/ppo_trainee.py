@@ -1,7 +1,8 @@
 """What one update of PPO makes of a rollout: advantages, and clipped steps of a policy and a critic network."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from games.game import Policy
 from games.noise import Noise, Purpose, unit_seed
 from marl.collect import Rollout
+from marl.heads import Head
 from marl.losses import explained_variance, gae, normalised
 from marl.networks import (
     Layers,
@@ -66,29 +68,23 @@ class Trainee:
         samples = [
             {name: part[..., first : first + rows] for name, part in batch.items()} for first in range(0, size, rows)
         ]
-        for _ in range(settings.epochs):
-            watched = [self._step(sample, rates) for sample in samples]
-        means = torch.stack([torch.stack(metrics) for metrics in watched]).mean(0)
-        return dict(zip(WATCHED, means.tolist(), strict=True)) | {"explained_variance": fit.item()}
+        return passes(settings, samples, partial(self._step, rates)) | {"explained_variance": fit.item()}
 
-    def _step(self, sample: dict[str, Tensor], rates: Rates) -> tuple[Tensor, ...]:
+    def _step(self, rates: Rates, sample: dict[str, Tensor]) -> Tensor:
         """One gradient step; the WATCHED."""
-        settings, parameters = self.settings, self.parameters
         actor_inputs = layer_inputs(self.actor, sample["observations"].t())
         critic_inputs = layer_inputs(self.critic, sample["seen"].t())
-        found = self.head.gradient(
-            last_outputs(self.actor, actor_inputs[-1]), sample, settings.clip, rates.entropy_coef
+        found = objective(
+            self.settings,
+            self.head,
+            last_outputs(self.actor, actor_inputs[-1]),
+            last_outputs(self.critic, critic_inputs[-1])[0],
+            sample,
+            rates,
         )
-        miss = torch.nn.functional.linear(critic_inputs[-1], *self.critic[-1])[:, 0] - sample["targets"]
-        by_value = miss * sample["alive"] * (settings.value_coef / len(miss))
-        backward(self.actor, parameters.gradients[0], actor_inputs, found.outputs.t())
-        backward(self.critic, parameters.gradients[1], critic_inputs, by_value[:, None])
-        norms = [clip_norm(part, settings.max_grad_norm) for part in parameters.parts]
-        parameters.descend(rates.learning_rate)
-        kl = (found.log_ratio.exp() - 1 - found.log_ratio) * sample["acting"]  # [Schulman 2020]
-        clipped = found.clipped * sample["acting"]
-        value_loss = miss.square() * sample["alive"]
-        return (value_loss.mean(), (found.entropy * sample["acting"]).mean(), kl.mean(), clipped.mean(), norms[0])
+        backward(self.actor, self.parameters.gradients[0], actor_inputs, found.by_outputs)
+        backward(self.critic, self.parameters.gradients[1], critic_inputs, found.by_values)
+        return torch.stack([*found.watched, descend(self.settings, self.parameters, rates)])
 
     def values(self, observations: Tensor) -> Tensor:
         """[...] expected discounted returns from what the critic sees [..., D]."""
@@ -102,7 +98,10 @@ class Trainee:
         Samples are the last axis of every part, so that a minibatch is a slice of each.
         """
         values = [self.values(observed) for observed in seen]
-        bootstrapped = [next_values(rollout, now, self.values) for rollout, now in zip(rollouts, values, strict=True)]
+        bootstrapped = [
+            next_values(rollout, now, lambda step, lanes, final: self.values(final))
+            for rollout, now in zip(rollouts, values, strict=True)
+        ]
         estimated, fit = estimates(
             self.settings, rollouts, joined([now[:-1] for now in values]), joined(bootstrapped), self.scale, self.critic
         )
@@ -135,11 +134,51 @@ class Trainee:
         self.scale.load_state_dict(state["scale"])
 
 
-def next_values(rollout: Rollout, values: Tensor, valued: Callable[[Tensor], Tensor]) -> Tensor:
-    """[T, B] values of the states that steps led to, before any restart; `values` [T + 1, B] are of what was seen."""
+class Objective(NamedTuple):
+    """Gradients of the losses of M samples by the outputs of both networks, and all WATCHED but the last."""
+
+    by_outputs: Tensor  # [M, O]
+    by_values: Tensor  # [M, 1]
+    watched: tuple[Tensor, ...]
+
+
+def objective(
+    settings: PPO, head: Head, outputs: Tensor, values: Tensor, sample: dict[str, Tensor], rates: Rates
+) -> Objective:
+    """Of the policy's outputs [O, M] and the critic's values [M], in the scale of the targets."""
+    found = head.gradient(outputs, sample, settings.clip, rates.entropy_coef)
+    miss = values - sample["targets"]
+    by_values = miss * sample["alive"] * (settings.value_coef / len(miss))
+    kl = (found.log_ratio.exp() - 1 - found.log_ratio) * sample["acting"]  # [Schulman 2020]
+    clipped = found.clipped * sample["acting"]
+    value_loss = miss.square() * sample["alive"]
+    entropy = found.entropy * sample["acting"]
+    watched = value_loss.mean(), entropy.mean(), kl.mean(), clipped.mean()
+    return Objective(found.outputs.t(), by_values[:, None], watched)
+
+
+def descend(settings: PPO, parameters: Parameters, rates: Rates) -> Tensor:
+    """Step along the gradients, each network's clipped; the policy's norm."""
+    norms = [clip_norm(part, settings.max_grad_norm) for part in parameters.parts]
+    parameters.descend(rates.learning_rate)
+    return norms[0]
+
+
+def passes(settings: PPO, samples: Sequence[Any], step: Callable[[Any], Tensor]) -> dict[str, float]:
+    """All epochs over the samples; the WATCHED, of which a step tells, in the last one's mean."""
+    for _ in range(settings.epochs):
+        watched = [step(sample) for sample in samples]
+    return dict(zip(WATCHED, torch.stack(watched).mean(0).tolist(), strict=True))
+
+
+def next_values(rollout: Rollout, values: Tensor, valued: Callable[[int, Tensor, Tensor], Tensor]) -> Tensor:
+    """[T, B] values of the states that steps led to, before any restart; `values` [T + 1, B] are of what was seen.
+
+    `valued(step, lanes, observations)` are of what was seen last in lanes that were cut in that step.
+    """
     found = values[1:].clone()
     for step, lanes, final in rollout.finals:
-        found[step, lanes] = valued(final)
+        found[step, lanes] = valued(step, lanes, final)
     return found
 
 
