@@ -119,9 +119,9 @@ class Cast:
     def _check(self, seat: int, policy: Policy, chosen: Array, rows: int) -> None:
         wanted = (rows, *(self.lanes.action_spaces[seat].shape or ()))
         if tuple(chosen.shape) != wanted:
+            agent, got = self.lanes.agents[seat], tuple(chosen.shape)
             raise ValueError(
-                f"{self.lanes.agents[seat]}'s actions must be {wanted} for {rows} lanes, got {tuple(chosen.shape)} from "
-                f"{policy!r}: was it made for this game and seat?"
+                f"{agent} acts in {rows} lanes by {wanted}, got {got} from {policy!r}: was that made for this seat?"
             )
 
     def _remember(self, column: int, index: int, rows: Array | slice, memory: Memory) -> None:

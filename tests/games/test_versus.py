@@ -213,5 +213,5 @@ class Column:
 def test_actions_of_another_shape_are_refused_with_the_policy_that_chose_them():
     lanes = Versus(GameLanes(matching_pennies(), 4), [[Always(0)], [Column()]], np.ones((1, 1)), (0,))
     lanes.reset(0)
-    with pytest.raises(ValueError, match=r"player_1's actions must be \(4,\) for 4 lanes, got \(4, 1\) from Column"):
+    with pytest.raises(ValueError, match=r"player_1 acts in 4 lanes by \(4,\), got \(4, 1\) from Column"):
         lanes.step((np.zeros(4, np.int64),))
