@@ -70,7 +70,7 @@ class SB3:
     num_lanes: int = 16
     """Episodes played side by side: its number of environments."""
     policy: str = ""
-    """Its name for the kind of network; by default "MlpPolicy", of RecurrentPPO "MlpLstmPolicy"."""
+    """Its name for the kind of network; where empty "MlpPolicy", of RecurrentPPO "MlpLstmPolicy"."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Its other arguments by name, as plain values: numbers, names, lists, dictionaries. Classes go by their names
     (`{"policy_kwargs": {"net_arch": [64, 64], "activation_fn": "ReLU"}}`), "lin_0.001" is a rate that falls linearly
@@ -82,8 +82,6 @@ class SB3:
         if self.algorithm not in ALGORITHMS:
             raise unknown("algorithm of Stable-Baselines3", self.algorithm, ALGORITHMS)
         keep(self, steps=whole("steps", self.steps), num_lanes=whole("num_lanes", self.num_lanes))
-        if not self.policy:
-            keep(self, policy="MlpLstmPolicy" if self.algorithm == "RecurrentPPO" else "MlpPolicy")
         if not isinstance(self.settings, Mapping):
             raise ValueError(f"settings are a dictionary of arguments of {self.algorithm}, got {self.settings!r}")
         for name in OURS.keys() & self.settings.keys():
@@ -94,6 +92,11 @@ class SB3:
                 f"steps={self.steps} is less than one cycle of {self.cycle} steps, {self._cycle} of each of "
                 f"{self.num_lanes} lanes: raise steps, or lower num_lanes or settings['{self._named}']"
             )
+
+    @property
+    def network(self) -> str:
+        """Name of the kind of network."""
+        return self.policy or ("MlpLstmPolicy" if self.algorithm == "RecurrentPPO" else "MlpPolicy")
 
     @property
     def _named(self) -> str:

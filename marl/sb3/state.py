@@ -73,7 +73,7 @@ def state_of(model: BaseAlgorithm) -> dict[str, Any]:
 
 def load(model: Any, state: dict[str, Any]) -> None:
     """Go on from the `state_of` an algorithm with equal arguments, in place."""
-    model.set_parameters(state["parameters"], exact_match=True)
+    model.set_parameters(deepcopy(state["parameters"]), exact_match=True)  # optimisers would go on in the state itself
     _load(model, state["attributes"])
     for part, saved in zip(tree_leaves(getattr(model, "_last_lstm_states", None)), state["lstm"], strict=True):
         part.copy_(torch.as_tensor(saved))

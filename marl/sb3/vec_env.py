@@ -15,6 +15,7 @@ from games.lanes import close, lanes_of, put_like, to_numpy
 from games.noise import Purpose
 from games.policies import Uniform, draw_legal
 from games.versus import Populations, Versus
+from marl.collect import check_finite, check_legal
 
 
 class VecEnvView(VecEnv):
@@ -50,7 +51,7 @@ class VecEnvView(VecEnv):
         self._acts_in = lanes.action_spaces[0]
         self._choices = None if isinstance(self._acts_in, Box) else factors(self._acts_in)
         # A copy, for Stable-Baselines3 seeds and draws from the space.
-        super().__init__(lanes.num_lanes, _seen(lanes.observation_spaces[0]), deepcopy(self._acts_in))
+        super().__init__(lanes.num_lanes, _shown(lanes.observation_spaces[0]), deepcopy(self._acts_in))
         self._began = time.monotonic()
         self._start(seed)
 
@@ -85,7 +86,9 @@ class VecEnvView(VecEnv):
         rewards = np.array(to_numpy(outcome.rewards)[:, 0], np.float32)
         terminated, cut = (to_numpy(part)[:, 0] for part in (outcome.terminated, outcome.truncated))
         done = to_numpy(outcome.done)
-        self._check("was paid", rewards)
+        if not np.isfinite(rewards).all():
+            lane = int((~np.isfinite(rewards)).argmax())
+            raise FloatingPointError(f"{self.agent} is paid {rewards[lane]} in lane {lane} at step {self._steps}")
         ended = alive & (terminated | cut | done)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         self._returns += rewards
@@ -96,7 +99,7 @@ class VecEnvView(VecEnv):
 
     def _tell(self, infos: list[dict[str, Any]], ended: np.ndarray, cut: np.ndarray) -> None:
         """Write what there is to know of the episodes that ended, and begin to count the next ones."""
-        final = self._shaped(self.lanes.final_observations(0))
+        final = self._seen(self.lanes.final_observations(0))
         seconds = round(time.monotonic() - self._began, 6)
         for lane in np.flatnonzero(ended).tolist():
             episode = {"r": float(self._returns[lane]), "l": int(self._lengths[lane]), "t": seconds}
@@ -105,7 +108,6 @@ class VecEnvView(VecEnv):
                 "TimeLimit.truncated": bool(cut[lane]),
                 "episode": episode,
             }
-        self._check("saw at the end of an episode", final[ended], np.flatnonzero(ended))
         self.last_returns = np.where(ended, self._returns, self.last_returns)
         self._returns[ended] = 0.0
         self._lengths[ended] = 0
@@ -120,19 +122,13 @@ class VecEnvView(VecEnv):
     def _masks(self) -> list[np.ndarray]:
         if self._choices is None:
             raise ValueError(f"only choices have masks, and {self.agent} acts in {self._acts_in}")
-        legal = self.lanes.legal(0)
-        acting = to_numpy(self.lanes.acting)[:, 0]
+        legal, acting = self.lanes.legal(0), to_numpy(self.lanes.acting)[:, 0]
         if legal is None:
             masks = [np.ones((self.num_envs, size), bool) for size in self._choices]
         else:
             masks = [np.array(to_numpy(mask)) for mask in legal]
-        for factor, mask in enumerate(masks):
-            none = acting & ~mask.any(axis=1)
-            if none.any():
-                raise ValueError(
-                    f"{self.agent} acts without a legal choice of factor {factor} in lane {int(none.argmax())}, "
-                    f"step {self._steps}: a game must offer one"
-                )
+        check_legal(self.agent, acting, tuple(masks), self._steps)
+        for mask in masks:
             mask[~acting] = np.arange(mask.shape[1]) == 0
         return masks
 
@@ -156,22 +152,14 @@ class VecEnvView(VecEnv):
         return np.stack(columns, axis=1)
 
     def _observations(self) -> np.ndarray:
-        seen = self._shaped(self.lanes.observe(0))
-        self._check("saw", seen)
-        return seen
+        return self._seen(self.lanes.observe(0))
 
-    def _shaped(self, observations: Any) -> np.ndarray:
+    def _seen(self, observations: Any) -> np.ndarray:
+        """A copy, as the space shows them."""
         space = self.observation_space
-        return np.array(to_numpy(observations), space.dtype).reshape(self.num_envs, *(space.shape or ()))
-
-    def _check(self, what: str, numbers: np.ndarray, lanes: np.ndarray | None = None) -> None:
-        if np.isfinite(numbers).all():
-            return
-        row = int((~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1)).argmax())
-        lane = row if lanes is None else int(lanes[row])
-        raise FloatingPointError(
-            f"{self.agent} {what} {numbers[row]} in lane {lane}, step {self._steps}: only finite numbers can be learnt"
-        )
+        seen = np.array(to_numpy(observations), space.dtype)
+        check_finite(self.agent, seen, self._steps)
+        return seen.reshape(self.num_envs, *(space.shape or ()))
 
     def state_dict(self) -> dict[str, Any]:
         """Everything `load_state_dict` needs to go on from here, after `reset`; as far as the lanes give theirs."""
@@ -230,7 +218,7 @@ def vec_env(
     return VecEnvView(Versus(lanes_of(game, num_envs), populations, sigma, (seat,)), seed)
 
 
-def _seen(space: Space) -> Box:
+def _shown(space: Space) -> Box:
     """The observation space as it is shown: pictures of one channel have an axis of it."""
     if not isinstance(space, Box):
         raise ValueError(f"Stable-Baselines3 is shown Boxes, got {space}: flatten observations first")

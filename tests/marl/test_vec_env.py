@@ -207,9 +207,9 @@ class Broken(GameLanes):
 @pytest.mark.parametrize(
     ("spoils", "error", "told"),
     [
-        ("observations", FloatingPointError, r"walker saw \[nan\] in lane 1, step 1"),
-        ("rewards", FloatingPointError, "walker was paid inf in lane 1, step 1"),
-        ("choices", ValueError, "walker acts without a legal choice of factor 0 in lane 1, step 0"),
+        ("observations", FloatingPointError, r"walker observes \[nan\] in lane 1 at step 1"),
+        ("rewards", FloatingPointError, "walker is paid inf in lane 1 at step 1"),
+        ("choices", ValueError, "walker is to act in lane 1 at step 0, but has no legal choice"),
     ],
 )
 def test_what_cannot_be_learnt_from_is_told_with_lane_and_step(spoils, error, told):
