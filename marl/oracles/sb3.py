@@ -1,4 +1,4 @@
-"""Stable-Baselines3 as a best-response oracle: which algorithm, and its settings (the learning is in sb3_learner.py)."""
+"""Stable-Baselines3 as a best-response oracle: an algorithm's name and settings (the learning is in sb3_learner.py)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,11 +70,11 @@ class SB3:
     num_lanes: int = 16
     """Episodes played side by side: its number of environments."""
     policy: str = ""
-    """Its name for the kind of network; by default "MlpPolicy", of RecurrentPPO "MlpLstmPolicy"."""
+    """Its name for the kind of network; where empty "MlpPolicy", of RecurrentPPO "MlpLstmPolicy"."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Its other arguments by name, as plain values: numbers, names, lists, dictionaries. Classes go by their names
-    (`{"policy_kwargs": {"net_arch": [64, 64], "activation_fn": "ReLU"}}`), "lin_0.001" is a rate that falls linearly to 0,
-    and `action_noise` the deviation of Gaussian noise."""
+    (`{"policy_kwargs": {"net_arch": [64, 64], "activation_fn": "ReLU"}}`), "lin_0.001" is a rate that falls linearly
+    to 0, and `action_noise` the deviation of Gaussian noise."""
     greedy: bool = True
     """Hand out the likeliest choice, or the mean action, as the policy, rather than the mixture it was found with."""
 
@@ -82,8 +82,6 @@ class SB3:
         if self.algorithm not in ALGORITHMS:
             raise unknown("algorithm of Stable-Baselines3", self.algorithm, ALGORITHMS)
         keep(self, steps=whole("steps", self.steps), num_lanes=whole("num_lanes", self.num_lanes))
-        if not self.policy:
-            keep(self, policy="MlpLstmPolicy" if self.algorithm == "RecurrentPPO" else "MlpPolicy")
         if not isinstance(self.settings, Mapping):
             raise ValueError(f"settings are a dictionary of arguments of {self.algorithm}, got {self.settings!r}")
         for name in OURS.keys() & self.settings.keys():
@@ -94,6 +92,11 @@ class SB3:
                 f"steps={self.steps} is less than one cycle of {self.cycle} steps, {self._cycle} of each of "
                 f"{self.num_lanes} lanes: raise steps, or lower num_lanes or settings['{self._named}']"
             )
+
+    @property
+    def network(self) -> str:
+        """Name of the kind of network."""
+        return self.policy or ("MlpLstmPolicy" if self.algorithm == "RecurrentPPO" else "MlpPolicy")
 
     @property
     def _named(self) -> str:
@@ -128,8 +131,8 @@ class SB3:
     ) -> Learner:
         """The algorithm on the seat that the lanes show, which are reset; see `Oracle`.
 
-        Raises ModuleNotFoundError without the extra `sb3`; ValueError where lanes and seats do not fit, for settings the
-        algorithm does not have, spaces it cannot learn in, and a policy to start from that is not the algorithm's own.
+        Raises ModuleNotFoundError without the extra `sb3`; ValueError where lanes and seats do not fit, for settings
+        the algorithm does not have, spaces it cannot learn in, and a policy to start from that is not its own.
         """
         from marl.oracles.sb3_learner import SB3Learner  # not everybody has Stable-Baselines3
 

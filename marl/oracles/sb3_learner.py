@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from stable_baselines3.common.logger import Logger
 
 from games.game import Lanes, Policy
 from games.noise import unit_seed
@@ -43,10 +42,6 @@ class SB3Learner:
             # Its seeds are NumPy's, of 32 bits.
             self.model = algorithm(settings, self.view, unit_seed(seed, "sb3") % 2**32, device)
             self.view.seed(seed)
-        self.model.set_logger(Logger(folder=None, output_formats=[]))
-        # The rates that fall know of the whole training, rather than of the part of it that is an update.
-        follow = self.model._update_current_progress_remaining
-        self.model._update_current_progress_remaining = lambda steps, _: follow(steps, settings.total_steps)
         self.plan = blueprint(settings, self.model)
         if self.seat in start:
             self.model.policy.load_state_dict(self._checked(start[self.seat]).tensors)
@@ -65,7 +60,7 @@ class SB3Learner:
         return {self.seat: SB3Policy(self.plan, self.model.policy.state_dict(), self.settings.greedy)}
 
     def update(self) -> dict[str, float]:
-        """At least `SB3.update_steps` steps of the algorithm, and what it logs in its last gradient steps, by its names.
+        """Play `SB3.update_steps` or more; what the algorithm logs of its last gradient steps, by its own names.
 
         `return` is the mean of each lane's last whole episode (nan before the first) and `return_error` its standard
         error; `entropy` is minus the `entropy_loss`; `q_mean`, `q_min` and `q_max` are of the greedy actions where the
@@ -110,9 +105,9 @@ class SB3Learner:
 
     @torch.inference_mode()
     def _values(self) -> dict[str, float]:
-        net = self.model.policy
+        net, seen = self.model.policy, self.model._last_obs
         net.set_training_mode(False)
-        values = q_values(net, net.obs_to_tensor(self.model._last_obs)[0])
+        values = q_values(net, torch.as_tensor(seen, device=net.device))
         if values is None:
             return {}
         return {"q_mean": values.mean().item(), "q_min": values.min().item(), "q_max": values.max().item()}

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from gymnasium.spaces import Box, Space
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import LinearSchedule
@@ -46,6 +47,7 @@ def algorithm_class(name: str) -> type[BaseAlgorithm]:
 def algorithm(oracle: SB3, view: VecEnvView, seed: int, device: str) -> BaseAlgorithm:
     """The oracle's algorithm, set up to learn from the view; draws from the process's generators.
 
+    Its rates fall over the oracle's whole training, however little of it is learnt at a time; it logs to nowhere.
     Raises ValueError for settings that it does not have, or cannot use; and where it cannot learn in such spaces.
     """
     kind = algorithm_class(oracle.algorithm)
@@ -53,18 +55,24 @@ def algorithm(oracle: SB3, view: VecEnvView, seed: int, device: str) -> BaseAlgo
     for name in oracle.settings:
         if name not in known:
             raise unknown(f"setting of {oracle.algorithm}", name, known)
-    if oracle.policy not in kind.policy_aliases:
-        raise unknown(f"policy of {oracle.algorithm}", oracle.policy, kind.policy_aliases)
+    if oracle.network not in kind.policy_aliases:
+        raise unknown(f"policy of {oracle.algorithm}", oracle.network, kind.policy_aliases)
     made = {name: _made(name, value, view) for name, value in oracle.settings.items()}
-    if "Cnn" in oracle.policy and view.observation_space.dtype != np.uint8:
+    if "Cnn" in oracle.network and view.observation_space.dtype != np.uint8:
         made["policy_kwargs"] = {"normalize_images": False} | made.get("policy_kwargs", {})  # pictures are in [0, 1]
     try:
-        return kind(oracle.policy, view, seed=seed, device=device, **made)  # type: ignore[arg-type]
+        model = kind(oracle.network, view, seed=seed, device=device, **made)  # type: ignore[arg-type]
     except (AssertionError, NotImplementedError, TypeError, ValueError) as error:
         raise ValueError(
             f"{oracle.algorithm} cannot learn to act in {view.action_space} from {view.observation_space} with "
             f"{oracle.settings}: {error}"
         ) from error
+    follow = model._update_current_progress_remaining
+    model._update_current_progress_remaining = (  # type: ignore[method-assign]
+        lambda num_timesteps, total_timesteps: follow(num_timesteps, oracle.total_steps)
+    )
+    model.set_logger(Logger(folder=None, output_formats=[]))
+    return model
 
 
 def blueprint(oracle: SB3, model: BaseAlgorithm) -> Blueprint:
@@ -76,7 +84,7 @@ def blueprint(oracle: SB3, model: BaseAlgorithm) -> Blueprint:
         settings["use_sde"] = True
     settings = {name: value for name, value in settings.items() if not name.startswith("optimizer_")}
     assert isinstance(model.observation_space, Box)
-    return Blueprint(oracle.algorithm, oracle.policy, settings, model.observation_space, model.action_space)
+    return Blueprint(oracle.algorithm, oracle.network, settings, model.observation_space, model.action_space)
 
 
 def network(plan: Blueprint, tensors: Mapping[str, torch.Tensor]) -> BasePolicy:

@@ -29,13 +29,15 @@ def _pack(policy: SB3Policy) -> Packed:
 
 def _unpack(stored: Stored) -> Policy:
     tensors = dict(stored.tensors)
-    spaces = [_unpack_space(stored, name, tensors) for name in SPACES]
+    seen, acts_in = (_unpack_space(stored, name, tensors) for name in SPACES)
+    if not isinstance(seen, Box):
+        raise ValueError(f"{stored.path}: observation_space should be bounds, got {seen}")
     for name, part in tensors.items():
         if not part.isfinite().all():
             raise ValueError(f"{stored.tensors_path}: {name} should be finite numbers, got some that are not")
     names = stored.value("algorithm", str), stored.value("network", str), stored.value("settings", dict)
     greedy = stored.value("greedy", bool)
-    return stored.made("no such network", lambda: SB3Policy(Blueprint(*names, *spaces), tensors, greedy))
+    return stored.made("no such network", lambda: SB3Policy(Blueprint(*names, seen, acts_in), tensors, greedy))
 
 
 def _pack_space(name: str, space: Space) -> Packed:

@@ -1,13 +1,14 @@
 """Policies of Stable-Baselines3 as policies of ours."""
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from gymnasium.spaces import Box
 from sb3_contrib.ars.policies import ARSPolicy
-from stable_baselines3.common.policies import BaseModel, BasePolicy
+from stable_baselines3.common.policies import BaseModel
 from torch import Tensor
 
 from games.game import Array, Legal, Memory, factors
@@ -20,10 +21,10 @@ from marl.sb3.build import Blueprint, network
 class SB3Policy:
     """Plays a network that an algorithm of Stable-Baselines3 trained. Implements `games.game.Policy`.
 
-    `tensors` are the network's `state_dict()`. Choices are drawn from its probabilities, forbidden ones having exactly 0
-    and the others the rest, whether or not the algorithm knew of masks; `greedy` takes the likeliest legal choice of each
-    factor, or the mean action. (DQN, QRDQN, ARS, TD3 and DDPG have no probabilities, and are greedy; so is gSDE, whose
-    noise is no part of the policy.) Recurrent networks keep the hidden and the cell state of their actor.
+    `tensors` are the network's `state_dict()`. Choices are drawn from its probabilities, forbidden ones having exactly
+    0 and the others the rest, whether or not the algorithm knew of masks; `greedy` takes the likeliest legal choice of
+    each factor, or the mean action. (DQN, QRDQN, ARS, TD3 and DDPG have no probabilities, and are greedy; so is gSDE,
+    whose noise is no part of the policy.) Recurrent networks keep the hidden and the cell state of their actor.
 
     Raises ValueError for weights that do not fit the blueprint.
     """
@@ -57,12 +58,12 @@ class SB3Policy:
     def noise_size(self) -> int:
         if self.greedy:
             return 0
-        return int(np.prod(self.plan.action_space.shape)) if self.choices is None else len(self.choices)
+        return prod(self.plan.action_space.shape or ()) if self.choices is None else len(self.choices)
 
     def start(self, lanes: int) -> Memory:
         if not hasattr(self.network, "lstm_actor"):
             return None
-        lstm = self.network.lstm_actor
+        lstm: Any = self.network.lstm_actor
         return tuple(np.zeros((lanes, lstm.num_layers, lstm.hidden_size), np.float32) for _ in range(2))
 
     @torch.inference_mode()
@@ -140,7 +141,7 @@ class Output(NamedTuple):
     """The action is the hyperbolic tangent of that."""
 
 
-def output(net: BasePolicy, observations: Tensor, states: Any = None) -> tuple[Output, Any]:
+def output(net: Any, observations: Tensor, states: Any = None) -> tuple[Output, Any]:
     """What a network says, and the next states of a recurrent one's actor."""
     if hasattr(net, "q_net"):
         return Output(net.q_net(observations)), None
@@ -161,8 +162,8 @@ def output(net: BasePolicy, observations: Tensor, states: Any = None) -> tuple[O
     return Output(mean, getattr(net, "log_std", None), squash=net.squash_output), states
 
 
-def q_values(net: BasePolicy, observations: Tensor) -> Tensor | None:
-    """[...] values of the greedy actions, by every critic and quantile; None where the algorithm learns no such values."""
+def q_values(net: Any, observations: Tensor) -> Tensor | None:
+    """[...] values of the greedy actions, by every critic and quantile; None where the algorithm learns none."""
     if hasattr(net, "q_net") or hasattr(net, "quantile_net"):
         return output(net, observations)[0].raw.max(dim=1).values
     if not hasattr(net, "critic") or not hasattr(net, "actor"):
@@ -171,8 +172,8 @@ def q_values(net: BasePolicy, observations: Tensor) -> Tensor | None:
     return values if isinstance(values, Tensor) else torch.cat(values)
 
 
-def _draws(net: BasePolicy) -> bool:
+def _draws(net: Any) -> bool:
     """Whether the network says with which probabilities it acts."""
     if hasattr(net, "actor"):
         return hasattr(net.actor, "get_action_dist_params") and not net.actor.use_sde
-    return hasattr(net, "action_net") and not isinstance(net, ARSPolicy) and not net.use_sde
+    return hasattr(net, "action_net") and not isinstance(net, ARSPolicy) and not getattr(net, "use_sde", False)

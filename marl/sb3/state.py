@@ -42,7 +42,7 @@ class Generators:
         version, words, gauss = random.getstate()
         states = {
             "random": {"version": version, "words": np.array(words, np.uint32), "gauss": gauss},
-            "numpy": np.random.get_state(legacy=False),
+            "numpy": np.random.get_state(legacy=False),  # noqa: NPY002
             "torch": torch.get_rng_state(),
         }
         return states | ({"cuda": torch.cuda.get_rng_state(self.device)} if self.device.type == "cuda" else {})
@@ -50,7 +50,7 @@ class Generators:
     def _set(self, states: dict[str, Any]) -> None:
         words = states["random"]
         random.setstate((words["version"], tuple(words["words"].tolist()), words["gauss"]))
-        np.random.set_state(states["numpy"])
+        np.random.set_state(states["numpy"])  # noqa: NPY002
         torch.set_rng_state(torch.as_tensor(states["torch"]))
         if "cuda" in states:
             torch.cuda.set_rng_state(torch.as_tensor(states["cuda"]), self.device)
@@ -71,9 +71,9 @@ def state_of(model: BaseAlgorithm) -> dict[str, Any]:
     }
 
 
-def load(model: BaseAlgorithm, state: dict[str, Any]) -> None:
+def load(model: Any, state: dict[str, Any]) -> None:
     """Go on from the `state_of` an algorithm with equal arguments, in place."""
-    model.set_parameters(state["parameters"], exact_match=True)
+    model.set_parameters(deepcopy(state["parameters"]), exact_match=True)  # optimisers would go on in the state itself
     _load(model, state["attributes"])
     for part, saved in zip(tree_leaves(getattr(model, "_last_lstm_states", None)), state["lstm"], strict=True):
         part.copy_(torch.as_tensor(saved))

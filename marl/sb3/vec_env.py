@@ -15,6 +15,7 @@ from games.lanes import close, lanes_of, put_like, to_numpy
 from games.noise import Purpose
 from games.policies import Uniform, draw_legal
 from games.versus import Populations, Versus
+from marl.collect import check_finite, check_legal
 
 
 class VecEnvView(VecEnv):
@@ -22,8 +23,8 @@ class VecEnvView(VecEnv):
 
     Lanes step together, so every environment gives a transition in every step of the game, also where its seat waits
     for its turn, or is dead while the others play on. There, whatever is chosen is ignored, `action_masks` allow the
-    first choice of every factor alone (so masked algorithms learn nothing from the choice), what the seat earns meanwhile
-    is passed on, and discounts count the step.
+    first choice of every factor alone (so masked algorithms learn nothing from the choice), what the seat earns
+    meanwhile is passed on, and discounts count the step.
 
     Where the seat acts, an algorithm that knows no masks may choose what is forbidden. One of the legal choices is then
     played, drawn uniformly from the lanes' own noise: forbidden choices are worth the mean of the legal ones, so that
@@ -31,7 +32,7 @@ class VecEnvView(VecEnv):
 
     Pictures [height, width] get an axis of one channel. `infos` hold "terminal_observation", "TimeLimit.truncated" and
     "episode" (return `r`, length `l`, seconds `t`) where an episode of the seat ended, as a `Monitor` would give them.
-    The first `reset` after `seed(n)` plays the episodes of (n, `unit`); further ones those of (n, "`unit`/1") and so on.
+    The first `reset` after `seed(n)` plays the episodes of (n, `unit`); further ones those of (n, "`unit`/1"), ....
 
     Raises ValueError for lanes that show more than one seat, and spaces other than Box to observe and Box, Discrete or
     MultiDiscrete to act in; while stepping, where the seat has no legal action, and FloatingPointError where an
@@ -50,7 +51,7 @@ class VecEnvView(VecEnv):
         self._acts_in = lanes.action_spaces[0]
         self._choices = None if isinstance(self._acts_in, Box) else factors(self._acts_in)
         # A copy, for Stable-Baselines3 seeds and draws from the space.
-        super().__init__(lanes.num_lanes, _seen(lanes.observation_spaces[0]), deepcopy(self._acts_in))
+        super().__init__(lanes.num_lanes, _shown(lanes.observation_spaces[0]), deepcopy(self._acts_in))
         self._began = time.monotonic()
         self._start(seed)
 
@@ -58,7 +59,7 @@ class VecEnvView(VecEnv):
         self._seed, self._resets, self._steps = seed, 0, 0
 
     def seed(self, seed: int | None = None) -> Sequence[int]:
-        """Choose the episodes that the next `reset` starts. Raises ValueError without a seed: nothing here is random."""
+        """Choose the episodes that the next `reset` starts. Raises ValueError without a seed."""
         if seed is None:
             raise ValueError("a VecEnvView plays by its seed: give it a non-negative integer")
         self._start(seed)
@@ -85,7 +86,9 @@ class VecEnvView(VecEnv):
         rewards = np.array(to_numpy(outcome.rewards)[:, 0], np.float32)
         terminated, cut = (to_numpy(part)[:, 0] for part in (outcome.terminated, outcome.truncated))
         done = to_numpy(outcome.done)
-        self._check("was paid", rewards)
+        if not np.isfinite(rewards).all():
+            lane = int((~np.isfinite(rewards)).argmax())
+            raise FloatingPointError(f"{self.agent} is paid {rewards[lane]} in lane {lane} at step {self._steps}")
         ended = alive & (terminated | cut | done)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         self._returns += rewards
@@ -96,7 +99,7 @@ class VecEnvView(VecEnv):
 
     def _tell(self, infos: list[dict[str, Any]], ended: np.ndarray, cut: np.ndarray) -> None:
         """Write what there is to know of the episodes that ended, and begin to count the next ones."""
-        final = self._shaped(self.lanes.final_observations(0))
+        final = self._seen(self.lanes.final_observations(0))
         seconds = round(time.monotonic() - self._began, 6)
         for lane in np.flatnonzero(ended).tolist():
             episode = {"r": float(self._returns[lane]), "l": int(self._lengths[lane]), "t": seconds}
@@ -105,7 +108,6 @@ class VecEnvView(VecEnv):
                 "TimeLimit.truncated": bool(cut[lane]),
                 "episode": episode,
             }
-        self._check("saw at the end of an episode", final[ended], np.flatnonzero(ended))
         self.last_returns = np.where(ended, self._returns, self.last_returns)
         self._returns[ended] = 0.0
         self._lengths[ended] = 0
@@ -120,19 +122,13 @@ class VecEnvView(VecEnv):
     def _masks(self) -> list[np.ndarray]:
         if self._choices is None:
             raise ValueError(f"only choices have masks, and {self.agent} acts in {self._acts_in}")
-        legal = self.lanes.legal(0)
-        acting = to_numpy(self.lanes.acting)[:, 0]
+        legal, acting = self.lanes.legal(0), to_numpy(self.lanes.acting)[:, 0]
         if legal is None:
             masks = [np.ones((self.num_envs, size), bool) for size in self._choices]
         else:
             masks = [np.array(to_numpy(mask)) for mask in legal]
-        for factor, mask in enumerate(masks):
-            none = acting & ~mask.any(axis=1)
-            if none.any():
-                raise ValueError(
-                    f"{self.agent} acts without a legal choice of factor {factor} in lane {int(none.argmax())}, "
-                    f"step {self._steps}: a game must offer one"
-                )
+        check_legal(self.agent, acting, tuple(masks), self._steps)
+        for mask in masks:
             mask[~acting] = np.arange(mask.shape[1]) == 0
         return masks
 
@@ -156,22 +152,14 @@ class VecEnvView(VecEnv):
         return np.stack(columns, axis=1)
 
     def _observations(self) -> np.ndarray:
-        seen = self._shaped(self.lanes.observe(0))
-        self._check("saw", seen)
-        return seen
+        return self._seen(self.lanes.observe(0))
 
-    def _shaped(self, observations: Any) -> np.ndarray:
+    def _seen(self, observations: Any) -> np.ndarray:
+        """A copy, as the space shows them."""
         space = self.observation_space
-        return np.array(to_numpy(observations), space.dtype).reshape(self.num_envs, *(space.shape or ()))
-
-    def _check(self, what: str, numbers: np.ndarray, lanes: np.ndarray | None = None) -> None:
-        if np.isfinite(numbers).all():
-            return
-        row = int((~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1)).argmax())
-        lane = row if lanes is None else int(lanes[row])
-        raise FloatingPointError(
-            f"{self.agent} {what} {numbers[row]} in lane {lane}, step {self._steps}: only finite numbers can be learnt from"
-        )
+        seen = np.array(to_numpy(observations), space.dtype)
+        check_finite(self.agent, seen, self._steps)
+        return seen.reshape(self.num_envs, *(space.shape or ()))
 
     def state_dict(self) -> dict[str, Any]:
         """Everything `load_state_dict` needs to go on from here, after `reset`; as far as the lanes give theirs."""
@@ -215,7 +203,7 @@ def vec_env(
 ) -> VecEnvView:
     """`seat` of a game, whose other seats play one joint profile of `populations` an episode, drawn from `sigma`.
 
-    Without populations, the others play uniformly at random; without sigma [k_1, ..., k_N], profiles are equally likely.
+    Without populations, the others play uniformly at random; without sigma [k_1, ..., k_N], all profiles are as likely.
 
     >>> from games import make
     >>> from sb3_contrib import MaskablePPO
@@ -230,7 +218,7 @@ def vec_env(
     return VecEnvView(Versus(lanes_of(game, num_envs), populations, sigma, (seat,)), seed)
 
 
-def _seen(space: Space) -> Box:
+def _shown(space: Space) -> Box:
     """The observation space as it is shown: pictures of one channel have an axis of it."""
     if not isinstance(space, Box):
         raise ValueError(f"Stable-Baselines3 is shown Boxes, got {space}: flatten observations first")

@@ -148,8 +148,8 @@ class Spoilt(Patience):
 @pytest.mark.parametrize(
     ("blind", "error", "complaint"),
     [
-        (True, FloatingPointError, r"observes .*nan.* in lane 2"),
-        (False, ValueError, "is to act in lane 2, but has no legal choice for factor 0"),
+        (True, FloatingPointError, r"observes .*nan.* in lane 2 at step 3"),
+        (False, ValueError, "is to act in lane 2 at step 3, but has no legal choice for factor 0"),
     ],
 )
 def test_games_that_cannot_be_learnt_from_are_named_with_the_lane(blind, error, complaint):
