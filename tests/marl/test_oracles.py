@@ -15,7 +15,7 @@ from games.game import Lanes
 from games.lanes import GameLanes
 from games.noise import Purpose
 from games.versus import Versus
-from marl.oracles import ORACLES, PPO, Exact, Learner, Oracle
+from marl.oracles import DQN, ORACLES, PPO, Exact, Learner, Oracle
 from marl.policy_files import load_policy, save_policy
 from tests.marl.small_games import Lock
 
@@ -45,6 +45,21 @@ def against_rock(number):
 
 
 QUICK = {
+    "dqn": Quick(
+        DQN(
+            steps=16_384,
+            num_lanes=64,
+            horizon=4,
+            gradient_steps=16,
+            learning_rate=1e-2,
+            target_rate=0.1,
+            learning_starts=256,
+            hidden=(32,),
+        ),
+        lock,
+        Lock.best,
+        seeded=True,
+    ),
     "exact": Quick(Exact(), against_rock, 1.0, seeded=False),
     "ppo": Quick(
         PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,)),
