@@ -1,6 +1,7 @@
 """Oracles: one algorithm a file, found by name in ORACLES."""
 
 from marl.oracles.behavioural_cloning import BehaviouralCloning
+from marl.oracles.dqn import DQN
 from marl.oracles.exact import Exact
 from marl.oracles.oracle import Learner, Oracle, Progress
 from marl.oracles.ppo import PPO
@@ -9,10 +10,22 @@ from marl.oracles.sb3 import SB3
 
 ORACLES: dict[str, type] = {
     "behavioural_cloning": BehaviouralCloning,
+    "dqn": DQN,
     "exact": Exact,
     "ppo": PPO,
     "recurrent_ppo": RecurrentPPO,
     "sb3": SB3,
 }
 
-__all__ = ["ORACLES", "PPO", "SB3", "BehaviouralCloning", "Exact", "Learner", "Oracle", "Progress", "RecurrentPPO"]
+__all__ = [
+    "DQN",
+    "ORACLES",
+    "PPO",
+    "SB3",
+    "BehaviouralCloning",
+    "Exact",
+    "Learner",
+    "Oracle",
+    "Progress",
+    "RecurrentPPO",
+]

@@ -18,7 +18,7 @@ from games.lanes import GameLanes
 from games.noise import Purpose
 from games.versus import Versus
 from marl.networks import FORBIDDEN
-from marl.oracles import ORACLES, PPO, SB3, BehaviouralCloning, Exact, Learner, Oracle
+from marl.oracles import DQN, ORACLES, PPO, SB3, BehaviouralCloning, Exact, Learner, Oracle
 from marl.policies import NeuralPolicy
 from marl.policy_files import load_policy, save_policy
 from tests.marl.small_games import Lock
@@ -64,6 +64,21 @@ def dialler():
 QUICK = {
     "behavioural_cloning": Quick(
         BehaviouralCloning(dialler(), steps=1024, num_lanes=64, epochs=10, learning_rate=2e-2, hidden=(16,)),
+        lock,
+        Lock.best,
+        seeded=True,
+    ),
+    "dqn": Quick(
+        DQN(
+            steps=16_384,
+            num_lanes=64,
+            horizon=4,
+            gradient_steps=16,
+            learning_rate=1e-2,
+            target_rate=0.1,
+            learning_starts=256,
+            hidden=(32,),
+        ),
         lock,
         Lock.best,
         seeded=True,
