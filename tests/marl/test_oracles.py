@@ -15,7 +15,7 @@ from games.game import Lanes
 from games.lanes import GameLanes
 from games.noise import Purpose
 from games.versus import Versus
-from marl.oracles import ORACLES, PPO, Exact, Learner, Oracle
+from marl.oracles import ORACLES, PPO, SAC, Exact, Learner, Oracle
 from marl.policy_files import load_policy, save_policy
 from tests.marl.small_games import Lock
 
@@ -48,6 +48,12 @@ QUICK = {
     "exact": Quick(Exact(), against_rock, 1.0, seeded=False),
     "ppo": Quick(
         PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,)),
+        lock,
+        Lock.best,
+        seeded=True,
+    ),
+    "sac": Quick(
+        SAC(steps=4_096, num_lanes=64, horizon=16, random_steps=512, gradient_steps=8, batch_size=128, hidden=(16,)),
         lock,
         Lock.best,
         seeded=True,
