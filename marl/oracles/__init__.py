@@ -6,6 +6,7 @@ from marl.oracles.exact import Exact
 from marl.oracles.oracle import Learner, Oracle, Progress
 from marl.oracles.ppo import PPO
 from marl.oracles.recurrent_ppo import RecurrentPPO
+from marl.oracles.sac import SAC
 from marl.oracles.sb3 import SB3
 
 ORACLES: dict[str, type] = {
@@ -14,6 +15,7 @@ ORACLES: dict[str, type] = {
     "exact": Exact,
     "ppo": PPO,
     "recurrent_ppo": RecurrentPPO,
+    "sac": SAC,
     "sb3": SB3,
 }
 
@@ -21,6 +23,7 @@ __all__ = [
     "DQN",
     "ORACLES",
     "PPO",
+    "SAC",
     "SB3",
     "BehaviouralCloning",
     "Exact",

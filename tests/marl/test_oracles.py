@@ -18,7 +18,7 @@ from games.lanes import GameLanes
 from games.noise import Purpose
 from games.versus import Versus
 from marl.networks import FORBIDDEN
-from marl.oracles import DQN, ORACLES, PPO, SB3, BehaviouralCloning, Exact, Learner, Oracle
+from marl.oracles import DQN, ORACLES, PPO, SAC, SB3, BehaviouralCloning, Exact, Learner, Oracle
 from marl.policies import NeuralPolicy
 from marl.policy_files import load_policy, save_policy
 from tests.marl.small_games import Lock
@@ -97,6 +97,12 @@ QUICK = {
             num_lanes=64,
             settings={"n_steps": 4, "n_epochs": 4, "learning_rate": 2e-2, "policy_kwargs": {"net_arch": [32]}},
         ),
+        lock,
+        Lock.best,
+        seeded=True,
+    ),
+    "sac": Quick(
+        SAC(steps=4_096, num_lanes=64, horizon=16, random_steps=512, gradient_steps=8, batch_size=128, hidden=(16,)),
         lock,
         Lock.best,
         seeded=True,
