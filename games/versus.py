@@ -33,10 +33,14 @@ class Cast:
 
     sigma [k_1, ..., k_N] is a distribution over the profiles of all N seats; the seats that are not cast are summed
     out, so the correlation of the others is kept. After a reset of the lanes, call `start`; then `act` once before each
-    step, and `recast` with the step's `done` after it. `profile` [B, M] tells who plays the M seats of each lane.
+    step, and `recast` with the step's `done` after it.
 
     Raises ValueError where sigma is not a distribution over the populations' profiles.
     """
+
+    profile: np.ndarray
+    """[B, M] who plays the M cast seats of every lane."""
+    _memory: dict[tuple[int, int], Memory]
 
     def __init__(self, lanes: Lanes, populations: Populations, sigma: np.ndarray, seats: Sequence[int]):
         self.lanes, self.seats = lanes, tuple(seats)

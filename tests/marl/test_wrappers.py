@@ -36,3 +36,14 @@ def test_closing_a_teams_lanes_closes_those_it_wraps():
         team.close()
     with pytest.raises(ValueError, match="are closed"):
         lanes.reset(0)
+
+
+def test_rewards_may_be_shared_in_part():
+    lanes = TeamReward(GameLanes(matching_pennies(), 1), share=0.25)
+    lanes.reset(0)
+    unequal = NormalForm([[[2.0]], [[-6.0]]])
+    lanes = TeamReward(GameLanes(unequal, 1), share=0.25)
+    lanes.reset(0)
+    assert lanes.step((np.zeros(1, np.int64),) * 2).rewards.tolist() == [[0.75 * 2 - 1, 0.75 * -6 - 1]]
+    with pytest.raises(ValueError, match="share"):
+        TeamReward(lanes, share=1.5)
