@@ -74,10 +74,14 @@ class Rotated:
         for spaces in (self.observation_spaces, self.action_spaces):
             for agent, space in zip(self.agents, spaces, strict=True):
                 if space != spaces[0]:
-                    raise ValueError(f"whoever plays all seats needs equal spaces: {self.agents[0]} has {spaces[0]}, {agent} {space}")
+                    raise ValueError(
+                        f"whoever plays all seats needs equal spaces: {self.agents[0]} has {spaces[0]}, {agent} {space}"
+                    )
         self._seats = len(self.agents)
         if self.num_lanes % self._seats:
-            raise ValueError(f"num_lanes must be a multiple of {self._seats}, the seats to be taken in turn; got {self.num_lanes}")
+            raise ValueError(
+                f"num_lanes must be a multiple of {self._seats}, the seats to be taken in turn; got {self.num_lanes}"
+            )
         each = self.num_lanes // self._seats
         self._blocks = [slice(j * each, (j + 1) * each) for j in range(self._seats)]
         self._columns = [[(seat + j) % self._seats for seat in range(self._seats)] for j in range(self._seats)]

@@ -226,3 +226,23 @@ def test_a_changed_cast_goes_on_from_its_state():
     for a, b in zip(play_on(straight, 20), play_on(resumed, 20), strict=True):
         for x, y in zip(a, b, strict=True):
             np.testing.assert_array_equal(x, y)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One action too few axes, or too many: [B, 1] where [B] is wanted."""
+
+    noise_size: int = 0
+
+    def start(self, lanes):
+        return None
+
+    def act(self, observation, legal, memory, noise):
+        return np.zeros((len(observation), 1), np.int64), None
+
+
+def test_actions_of_another_shape_are_refused_with_the_policy_that_chose_them():
+    lanes = Versus(GameLanes(matching_pennies(), 4), [[Always(0)], [Column()]], np.ones((1, 1)), (0,))
+    lanes.reset(0)
+    with pytest.raises(ValueError, match=r"player_1 acts in 4 lanes by \(4,\), got \(4, 1\) from Column"):
+        lanes.step((np.zeros(4, np.int64),))
