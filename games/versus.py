@@ -60,7 +60,8 @@ class Cast:
 
         Who plays one and is not in the new populations is appended to them, and sigma gives it 0.
         """
-        checked, extended = checked_sigma(populations, sigma), [list(population) for population in populations]
+        checked_sigma(populations, sigma)
+        extended = [list(population) for population in populations]
         profile, carried = self.profile.copy(), {}
         for column, seat in enumerate(self.seats):
             for index in np.unique(self.profile[:, column]):
@@ -70,8 +71,8 @@ class Cast:
                 extended[seat] += [policy] * (place == free)
                 profile[self.profile[:, column] == index, column] = place
                 carried[column, place] = self._memory[column, index]
-        added = [(0, len(more) - size) for more, size in zip(extended, checked.shape, strict=True)]
-        self.draw_from(extended, np.pad(checked, added))
+        added = [(0, len(more) - len(population)) for more, population in zip(extended, populations, strict=True)]
+        self.draw_from(extended, np.pad(np.asarray(sigma, np.float64), added))
         self.profile = profile
         self._memory = self._memories() | carried
 

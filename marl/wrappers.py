@@ -1,5 +1,7 @@
 """Lanes that see another lanes' game a little differently."""
 
+from typing import Any
+
 from array_api_compat import array_namespace
 
 from games.game import Array, Lanes, Outcome
@@ -10,9 +12,10 @@ from games.numbers import real
 class TeamReward:
     """Every seat earns (1 - share) times its own reward, and `share` times the sum over all seats' (default: it alone).
 
-    Implements `games.game.Lanes`. Wrap the game's own lanes, inside `games.versus.Versus`: a learner's lanes no longer show the others' rewards. It is
-    for learners that shall play for a team, while the game and what is measured in it stay as they are, and takes
-    whatever is played in lanes. `games.wrappers.mixed_reward` makes another game, of ours alone, for everybody.
+    Implements `games.game.Lanes`. Wrap the game's own lanes, inside `games.versus.Versus`: a learner's lanes no longer
+    show the others' rewards. It is for learners that shall play for a team, while the game and what is measured in it
+    stay as they are, and takes whatever is played in lanes. `games.wrappers.mixed_reward` makes another game, of ours
+    alone, for everybody.
     Raises ValueError for a share out of [0, 1].
     """
 
@@ -71,16 +74,16 @@ class Rotated:
     def __init__(self, lanes: Lanes):
         self.lanes, self.num_lanes, self.agents = lanes, lanes.num_lanes, lanes.agents
         self.observation_spaces, self.action_spaces = lanes.observation_spaces, lanes.action_spaces
+        self._seats = len(self.agents)
         for spaces in (self.observation_spaces, self.action_spaces):
             for agent, space in zip(self.agents, spaces, strict=True):
                 if space != spaces[0]:
-                    raise ValueError(
-                        f"whoever plays all seats needs equal spaces: {self.agents[0]} has {spaces[0]}, {agent} {space}"
-                    )
-        self._seats = len(self.agents)
+                    unlike = f"{spaces[0]} of {self.agents[0]} is not {space} of {agent}"
+                    raise ValueError(f"seats that are taken in turn need equal spaces: {unlike}")
         if self.num_lanes % self._seats:
             raise ValueError(
-                f"num_lanes must be a multiple of {self._seats}, the seats to be taken in turn; got {self.num_lanes}"
+                f"{self._seats} seats are taken in turn in as many blocks of lanes: got {self.num_lanes} lanes, take "
+                f"a multiple of {self._seats}"
             )
         each = self.num_lanes // self._seats
         self._blocks = [slice(j * each, (j + 1) * each) for j in range(self._seats)]
@@ -97,7 +100,8 @@ class Rotated:
     def step(self, actions: tuple[Array, ...]) -> Outcome:
         self._seen = {}
         outcome = self.lanes.step(tuple(self._by_block(actions, seat, -1) for seat in range(self._seats)))
-        return Outcome(*(self._turned(part) for part in outcome[:3]), outcome.done)
+        rewards, terminated, truncated, done = outcome
+        return Outcome(self._turned(rewards), self._turned(terminated), self._turned(truncated), done)
 
     def observe(self, seat: int) -> Array:
         self._seen = self._seen or {inner: self.lanes.observe(inner) for inner in range(self._seats)}
@@ -129,3 +133,14 @@ class Rotated:
 
     def close(self) -> None:
         close(self.lanes)
+
+    def _by_block(self, parts: Any, seat: int, turn: int = 1) -> Array:
+        """[B, ...] one seat's rows, of those of every seat on the other side; a turn of -1 goes the way back."""
+        rows = [parts[(seat + turn * j) % self._seats][block] for j, block in enumerate(self._blocks)]
+        return array_namespace(*rows).concat(rows)
+
+    def _turned(self, columns: Array) -> Array:
+        """[B, N] in the order of the seats here."""
+        return array_namespace(columns).concat(
+            [columns[block][:, order] for block, order in zip(self._blocks, self._columns, strict=True)]
+        )

@@ -5,6 +5,7 @@ import pytest
 
 import games
 from games.lanes import GameLanes
+from games.normal_form import NormalForm
 from games.policies import Uniform
 from games.versus import Versus
 from marl.wrappers import TeamReward
@@ -39,8 +40,6 @@ def test_closing_a_teams_lanes_closes_those_it_wraps():
 
 
 def test_rewards_may_be_shared_in_part():
-    lanes = TeamReward(GameLanes(matching_pennies(), 1), share=0.25)
-    lanes.reset(0)
     unequal = NormalForm([[[2.0]], [[-6.0]]])
     lanes = TeamReward(GameLanes(unequal, 1), share=0.25)
     lanes.reset(0)
