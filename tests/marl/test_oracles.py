@@ -15,7 +15,7 @@ from games.game import Lanes
 from games.lanes import GameLanes
 from games.noise import Purpose
 from games.versus import Versus
-from marl.oracles import ORACLES, PPO, Exact, Learner, Oracle
+from marl.oracles import ORACLES, PPO, Exact, JointTraining, Learner, Oracle
 from marl.policy_files import load_policy, save_policy
 from tests.marl.small_games import Lock
 
@@ -44,14 +44,11 @@ def against_rock(number):
     return Versus(GameLanes(game, number), [[rock], [rock]], np.ones((1, 1)), [0])
 
 
+QUICK_PPO = PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,))
 QUICK = {
     "exact": Quick(Exact(), against_rock, 1.0, seeded=False),
-    "ppo": Quick(
-        PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,)),
-        lock,
-        Lock.best,
-        seeded=True,
-    ),
+    "joint": Quick(JointTraining(QUICK_PPO, "shared", "central", 1.0), lock, Lock.best, seeded=True),
+    "ppo": Quick(QUICK_PPO, lock, Lock.best, seeded=True),
 }
 
 every_oracle = pytest.mark.parametrize("name", ORACLES)
