@@ -3,6 +3,7 @@
 from marl.oracles.behavioural_cloning import BehaviouralCloning
 from marl.oracles.dqn import DQN
 from marl.oracles.exact import Exact
+from marl.oracles.joint import JointTraining
 from marl.oracles.oracle import Learner, Oracle, Progress
 from marl.oracles.ppo import PPO
 from marl.oracles.recurrent_ppo import RecurrentPPO
@@ -13,6 +14,7 @@ ORACLES: dict[str, type] = {
     "behavioural_cloning": BehaviouralCloning,
     "dqn": DQN,
     "exact": Exact,
+    "joint": JointTraining,
     "ppo": PPO,
     "recurrent_ppo": RecurrentPPO,
     "sac": SAC,
@@ -27,6 +29,7 @@ __all__ = [
     "SB3",
     "BehaviouralCloning",
     "Exact",
+    "JointTraining",
     "Learner",
     "Oracle",
     "Progress",

@@ -18,7 +18,7 @@ from games.lanes import GameLanes
 from games.noise import Purpose
 from games.versus import Versus
 from marl.networks import FORBIDDEN
-from marl.oracles import DQN, ORACLES, PPO, SAC, SB3, BehaviouralCloning, Exact, Learner, Oracle
+from marl.oracles import DQN, ORACLES, PPO, SAC, SB3, BehaviouralCloning, Exact, JointTraining, Learner, Oracle
 from marl.policies import NeuralPolicy
 from marl.policy_files import load_policy, save_policy
 from tests.marl.small_games import Lock
@@ -61,6 +61,7 @@ def dialler():
     return path
 
 
+QUICK_PPO = PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,))
 QUICK = {
     "behavioural_cloning": Quick(
         BehaviouralCloning(dialler(), steps=1024, num_lanes=64, epochs=10, learning_rate=2e-2, hidden=(16,)),
@@ -84,12 +85,8 @@ QUICK = {
         seeded=True,
     ),
     "exact": Quick(Exact(), against_rock, 1.0, seeded=False),
-    "ppo": Quick(
-        PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,)),
-        lock,
-        Lock.best,
-        seeded=True,
-    ),
+    "joint": Quick(JointTraining(QUICK_PPO, "shared", "central", 1.0), lock, Lock.best, seeded=True),
+    "ppo": Quick(QUICK_PPO, lock, Lock.best, seeded=True),
     "sb3": Quick(
         SB3(
             "MaskablePPO",
