@@ -28,7 +28,7 @@ class Watch:
 def curve(ended: Sequence[tuple[int, float]], steps: int, points: int = POINTS) -> dict[str, list[float]]:
     """A learning curve: mean return of the training episodes that ended in each of `points` equal parts of the steps.
 
-    ended: (environment steps taken so far, undiscounted return) of each episode. Parts in which none ended are left out.
+    ended: (environment steps taken so far, undiscounted return) of each episode. Empty parts are left out.
     """
     found: dict[str, list[float]] = {"steps": [], "return": [], "episodes": []}
     parts: dict[int, list[float]] = {}
