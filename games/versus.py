@@ -109,11 +109,20 @@ class Cast:
             masks = None if legal is None else tuple(mask[rows] for mask in legal)
             memory: Memory = tree_map(lambda leaf, rows=rows: leaf[rows], self._memory[column, index])
             chosen, memory = policy.act(observation[rows], masks, memory, noise[rows, : policy.noise_size])
+            self._check(seat, policy, chosen, int(mine.sum()))
             self._remember(column, index, rows, memory)
             if actions is None:
                 actions = xp.zeros((self.lanes.num_lanes, *chosen.shape[1:]), dtype=chosen.dtype, device=device(chosen))
             actions[rows] = chosen
         return actions
+
+    def _check(self, seat: int, policy: Policy, chosen: Array, rows: int) -> None:
+        wanted = (rows, *(self.lanes.action_spaces[seat].shape or ()))
+        if tuple(chosen.shape) != wanted:
+            agent, got = self.lanes.agents[seat], tuple(chosen.shape)
+            raise ValueError(
+                f"{agent} acts in {rows} lanes by {wanted}, got {got} from {policy!r}: was that made for this seat?"
+            )
 
     def _remember(self, column: int, index: int, rows: Array | slice, memory: Memory) -> None:
         def put(old: Array, new: Array) -> Array:

@@ -1,70 +1,93 @@
 """Rollouts: what learners see of the lanes, one buffer a seat, written in place over and over."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from gymnasium.spaces import Space
+from gymnasium.spaces import Box, Space
 from torch import Tensor
 
-from games.game import Array, Lanes, Outcome, factors
+from games.game import Array, Lanes, Legal, Outcome
+from games.lanes import to_numpy
 from games.noise import Purpose
-from marl.networks import Layers, choice_logits
-from marl.policies import draw, like, masked, padded, tensor
+from marl.heads import Head, head_of
+from marl.policies import like, padded, tensor
+
+Actor = Callable[["Rollout", int], Tensor]
+"""Outputs [O, B] of a policy network in one step of a rollout, whose observations, and ends before, are written."""
 
 
 class Rollout:
     """T steps of B lanes as one seat saw them; T + 1 observations.
 
     `ended` is where the seat's episode was over, `terminated` where nothing was to come any more; `finals` holds
-    (step, lanes, observations) of the states where it was truncated: what the critic bootstraps from there.
+    (step, lanes, observations) of the states where it was truncated: what the critic, by its `view`, bootstraps from.
     """
 
-    def __init__(self, horizon: int, lanes: int, features: int, choices: tuple[int, ...], device: torch.device):
+    def __init__(self, horizon: int, lanes: int, space: Box, head: Head, device: torch.device):
         def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
             return torch.zeros(shape, dtype=dtype, device=device)
 
         steps = (horizon, lanes)
-        self.choices, self.width, self.device = choices, max(choices), device
-        self.observations = zeros(horizon + 1, lanes, features)
-        self.actions = zeros(horizon, len(choices), lanes, dtype=torch.int64)
+        self.head, self.device = head, device
+        self.observations = zeros(horizon + 1, lanes, *space.shape)
+        self.actions = zeros(horizon, head.rows, lanes, dtype=head.dtype)
         self.log_probs, self.rewards = zeros(*steps), zeros(*steps)
         self.acting, self.alive = zeros(*steps, dtype=torch.bool), zeros(*steps, dtype=torch.bool)
         self.terminated, self.ended = zeros(*steps, dtype=torch.bool), zeros(*steps, dtype=torch.bool)
         self.allowed: Tensor | None = None  # [T, F, A, B], made when the lanes first forbid something
         self.finals: list[tuple[int, Tensor, Tensor]] = []
 
-    def act(self, step: int, layers: Layers, legal: tuple[Array, ...] | None, noise: Array) -> Tensor:
-        """Draw and record the actions [F, B] of one step, whose observations are already written."""
-        logits = choice_logits(layers, self.observations[step], len(self.choices))
+    def act(self, step: int, outputs: Tensor, legal: Legal, noise: Array) -> Tensor:
+        """Draw and record the actions [R, B] of one step."""
+        allowed = None
         if legal is not None:
-            allowed = padded(legal, self.width, self.device)
+            allowed = padded(legal, self.head.width, self.device)
             if self.allowed is None:
                 self.allowed = torch.zeros((len(self.rewards), *allowed.shape), dtype=torch.bool, device=self.device)
             self.allowed[step] = allowed
-            logits = masked(logits, allowed)
-        probabilities = logits.softmax(1)
-        actions = draw(probabilities, tensor(noise, self.device).t())
-        self.actions[step] = actions
-        self.log_probs[step] = probabilities.gather(1, actions[:, None]).log().sum((0, 1))
-        return actions
+        self.actions[step], self.log_probs[step] = drawn = self.head.draw(
+            outputs, allowed, tensor(noise, self.device).t()
+        )
+        return drawn.actions
+
+    def masks(self) -> Tensor:
+        """[T, F, A, B] what was allowed: everything, where nothing was ever forbidden."""
+        if self.allowed is not None:
+            return self.allowed
+        steps, factors, lanes = self.actions.shape
+        return torch.ones((steps, factors, self.head.width, lanes), dtype=torch.bool, device=self.device)
 
 
 class Collector:
-    """Plays lanes `horizon` steps at a time and records a `Rollout` for every one of their seats."""
+    """Plays lanes `horizon` steps at a time and records a `Rollout` for every one of their seats.
 
-    def __init__(self, lanes: Lanes, horizon: int, device: str | torch.device = "cpu"):
+    `views[seat]` are the seats whose observations its critic sees side by side, by default its own.
+
+    Raises ValueError for spaces that policy gradients cannot handle.
+    """
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        horizon: int,
+        device: str | torch.device = "cpu",
+        views: Sequence[Sequence[int]] | None = None,
+    ):
         self.lanes, self.horizon, self.device = lanes, horizon, torch.device(device)
-        self.choices = [factors(space) for space in lanes.action_spaces]
+        self.views = [(seat,) for seat in range(len(lanes.agents))] if views is None else views
         self.rollouts = [
-            Rollout(horizon, lanes.num_lanes, _features(space), choices, self.device)
-            for space, choices in zip(lanes.observation_spaces, self.choices, strict=True)
+            Rollout(horizon, lanes.num_lanes, _features(space), head_of(actions), self.device)
+            for space, actions in zip(lanes.observation_spaces, lanes.action_spaces, strict=True)
         ]
         self.returns = torch.zeros(lanes.num_lanes, len(lanes.agents), device=self.device)  # of the episodes under way
         self.last_returns = torch.full_like(self.returns, torch.nan)  # of each lane's last whole episode
 
-    def collect(self, layers: Sequence[Layers]) -> list[Rollout]:
-        """Play on, seat i with the policy layers[i]; the rollouts are overwritten next time."""
+    def collect(self, actors: Sequence[Actor]) -> list[Rollout]:
+        """Play on, seat i by actors[i]; the rollouts are overwritten next time.
+
+        Raises FloatingPointError for observations that are not finite, ValueError where nothing is legal for who acts.
+        """
         for rollout in self.rollouts:
             rollout.finals.clear()
         self._observe(0)
@@ -73,10 +96,14 @@ class Collector:
             for seat, rollout in enumerate(self.rollouts):  # now: lanes may change these arrays as they step
                 write(rollout.acting[step], acting[:, seat])
                 write(rollout.alive[step], alive[:, seat])
-            actions = tuple(self._act(step, seat, seat_layers) for seat, seat_layers in enumerate(layers))
+            actions = tuple(self._act(step, seat, actor) for seat, actor in enumerate(actors))
             self._record(step, self.lanes.step(actions))
             self._observe(step + 1)
         return self.rollouts
+
+    def critic_observations(self, seat: int) -> Tensor:
+        """[T + 1, B, ...] what the seat's critic sees of the last rollout."""
+        return _side_by_side([self.rollouts[other].observations for other in self.views[seat]])
 
     def mean_returns(self) -> tuple[Tensor, Tensor]:
         """[n] mean over lanes of the return of each one's last whole episode, and its standard error.
@@ -88,15 +115,31 @@ class Collector:
         squares = (self.last_returns - mean).square().nansum(dim=0)
         return mean, (squares / (whole - 1) / whole).sqrt()
 
-    def _act(self, step: int, seat: int, layers: Layers) -> Array:
-        choices = self.choices[seat]
-        noise = self.lanes.noise(Purpose.SEAT + seat, len(choices))
-        actions = self.rollouts[seat].act(step, layers, self.lanes.legal(seat), noise)
-        return like(actions.t() if self.lanes.action_spaces[seat].shape else actions[0], noise)
+    def _act(self, step: int, seat: int, actor: Actor) -> Array:
+        rollout, legal = self.rollouts[seat], self.lanes.legal(seat)
+        noise = self.lanes.noise(Purpose.SEAT + seat, rollout.head.rows)
+        if legal is not None:
+            self._check_legal(seat, legal)
+        actions = rollout.act(step, actor(rollout, step), legal, noise)
+        return like(rollout.head.played(actions), noise)
+
+    def _check_legal(self, seat: int, legal: tuple[Array, ...]) -> None:
+        acting = self.lanes.acting[:, seat]
+        for factor, mask in enumerate(legal):
+            stuck = acting & ~mask.any(1)
+            if stuck.any():
+                agent, lane = self.lanes.agents[seat], int(to_numpy(stuck).argmax())
+                raise ValueError(
+                    f"{agent} is to act in lane {lane}, but has no legal choice for factor {factor} of its action: "
+                    "a game has to leave it one"
+                )
 
     def _observe(self, step: int) -> None:
         for seat, rollout in enumerate(self.rollouts):
-            write(rollout.observations[step], self.lanes.observe(seat))
+            seen = rollout.observations[step]
+            write(seen, self.lanes.observe(seat))
+            if not seen.sum().isfinite():  # which needs no other array, but may overflow
+                _check_finite(self.lanes.agents[seat], seen)
 
     def _record(self, step: int, outcome: Outcome) -> None:
         done = outcome.done
@@ -118,8 +161,8 @@ class Collector:
         for seat, rollout in enumerate(self.rollouts):
             lanes = tensor(cut[:, seat], self.device).nonzero()[:, 0]
             if len(lanes):
-                final = tensor(self.lanes.final_observations(seat), self.device)
-                rollout.finals.append((step, lanes, final[lanes]))
+                seen = [tensor(self.lanes.final_observations(other), self.device) for other in self.views[seat]]
+                rollout.finals.append((step, lanes, _side_by_side([final[lanes] for final in seen])))
 
 
 def write(buffer: Tensor, array: Array) -> None:
@@ -130,7 +173,18 @@ def write(buffer: Tensor, array: Array) -> None:
         buffer.copy_(tensor(array, buffer.device))
 
 
-def _features(space: Space) -> int:
-    if space.shape is None or len(space.shape) != 1:
+def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), -1)
+
+
+def _check_finite(agent: str, observations: Tensor) -> None:
+    wrong = ~observations.isfinite().flatten(1).all(1)
+    if wrong.any():
+        lane = int(wrong.nonzero()[0])
+        raise FloatingPointError(f"{agent} observes {observations[lane]} in lane {lane}: observations must be finite")
+
+
+def _features(space: Space) -> Box:
+    if not isinstance(space, Box) or len(space.shape) != 1:
         raise ValueError(f"observations must be rows of features, Box((D,)); got {space}: flatten them first")
-    return space.shape[0]
+    return space

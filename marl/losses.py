@@ -30,9 +30,9 @@ def gae(
 
 
 class PolicyGradient(NamedTuple):
-    """Gradient of the clipped objective by the logits, and what was found on the way, a sample."""
+    """Gradient of the clipped objective by a policy network's outputs, and what was found on the way, a sample."""
 
-    logits: Tensor  # [F, A, M] d loss / d logits
+    outputs: Tensor  # d loss / d outputs
     log_ratio: Tensor  # [M] log of the chosen actions' new over old probability
     clipped: Tensor  # [M] bool: where the gradient is cut
     entropy: Tensor  # [M] summed over factors

@@ -19,15 +19,15 @@ def forward(layers: Layers, features: Tensor) -> Tensor:
     return nn.functional.linear(layer_inputs(layers, features)[-1], *layers[-1])
 
 
-def choice_logits(layers: Layers, features: Tensor, factors: int) -> Tensor:
-    """Logits [F, A, B] of features [B, D]; last axis the rows, since sums over few choices are then fast."""
-    return logits_of(layers, layer_inputs(layers, features)[-1], factors)
+def policy_outputs(layers: Layers, features: Tensor) -> Tensor:
+    """Outputs [O, B] for features [B, D]; last axis the rows, since sums over few choices are then fast."""
+    return last_outputs(layers, layer_inputs(layers, features)[-1])
 
 
-def logits_of(layers: Layers, last_input: Tensor, factors: int) -> Tensor:
-    """Logits [F, A, B] of the last layer's input [B, H]."""
+def last_outputs(layers: Layers, last_input: Tensor) -> Tensor:
+    """Outputs [O, B] of the last layer's input [B, H]."""
     weight, bias = layers[-1]
-    return torch.addmm(bias[:, None], weight, last_input.t()).view(factors, len(bias) // factors, len(last_input))
+    return torch.addmm(bias[:, None], weight, last_input.t())
 
 
 def layer_inputs(layers: Layers, features: Tensor) -> list[Tensor]:
@@ -130,6 +130,13 @@ class Parameters:
         for name in ("vector", "mean", "square"):
             getattr(self, name).copy_(torch.as_tensor(state[name]))
         self.steps = int(state["steps"])
+
+
+def clip_norm(gradient: Tensor, limit: float) -> Tensor:
+    """Scale a gradient [P] down to norm `limit`, in place; the norm it had."""
+    norm = gradient.norm()
+    gradient.mul_((limit / (norm + 1e-6)).clamp(max=1.0))
+    return norm
 
 
 def _pairs(vector: Tensor, sizes: Sequence[int], shapes: Sequence[torch.Size]) -> list[tuple[Tensor, Tensor]]:

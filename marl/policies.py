@@ -8,7 +8,7 @@ from gymnasium.spaces import Space
 from torch import Tensor
 
 from games.game import Array, factors
-from marl.networks import FORBIDDEN, Layers, choice_logits
+from marl.networks import FORBIDDEN, Layers, policy_outputs
 
 
 class NeuralPolicy:
@@ -81,7 +81,8 @@ class NeuralPolicy:
         return tuple(like(row[:size].t(), observation) for row, size in zip(rows, self.choices, strict=True))
 
     def _logits(self, observation: Array, legal: tuple[Array, ...] | None) -> Tensor:
-        logits = choice_logits(self.layers, aligned(tensor(observation, self.device)), len(self.choices))
+        outputs = policy_outputs(self.layers, aligned(tensor(observation, self.device)))
+        logits = outputs.view(*self.shape, len(observation))
         return logits if legal is None else masked(logits, padded(legal, logits.shape[1], self.device))
 
 

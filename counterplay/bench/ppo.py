@@ -12,9 +12,10 @@ from counterplay.bench.row import Row
 from games.bucket_brigade.scripted import AlwaysRest
 from games.lanes import GameLanes
 from games.versus import Versus
-from marl.networks import backward, choice_logits, forward, layer_inputs
+from marl.networks import backward, forward, layer_inputs, policy_outputs
 from marl.oracles.ppo import PPO
-from marl.oracles.ppo_learner import PPOLearner, Trainee
+from marl.oracles.ppo_learner import PPOLearner
+from marl.oracles.ppo_trainee import Trainee
 
 ROUNDS = 12
 
@@ -42,9 +43,9 @@ def bare_passes(learner: PPOLearner, written_out: bool = False) -> Callable[[], 
     torch's automatic differentiation, or `written_out` as the learner does it.
     """
     ppo, trainee = learner.settings, learner.trainees[0]
+    assert isinstance(trainee, Trainee)
     observations = torch.rand(ppo.horizon, ppo.num_lanes, learner.collector.rollouts[0].observations.shape[-1])
     samples = observations.flatten(0, 1).split(ppo.batch // ppo.minibatches)
-    factors = len(trainee.choices)
     actor, critic = (
         [(weight.clone().requires_grad_(), bias.clone().requires_grad_()) for weight, bias in layers]
         for layers in (trainee.actor, trainee.critic)
@@ -53,14 +54,14 @@ def bare_passes(learner: PPOLearner, written_out: bool = False) -> Callable[[], 
     def passes() -> None:
         with torch.no_grad():
             for step in observations:
-                choice_logits(actor, step, factors)
+                policy_outputs(actor, step)
             forward(critic, observations)
         for _ in range(ppo.epochs):
             for sample in samples:
                 if written_out:
                     _by_hand(trainee, sample)
                 else:
-                    (choice_logits(actor, sample, factors).sum() + forward(critic, sample).sum()).backward()
+                    (policy_outputs(actor, sample).sum() + forward(critic, sample).sum()).backward()
         for weight, bias in (*actor, *critic):
             weight.grad = bias.grad = None
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from games.game import Lanes, Policy
 from marl.oracles.oracle import Learner, Progress, run
@@ -11,6 +12,13 @@ MOST_ROWS = 2**24
 MOST_UNITS = 2**14
 LARGEST = 1e6
 """Of step sizes, coefficients and norms: more is a slip of the keyboard."""
+
+
+class Rates(NamedTuple):
+    """What changes over a training."""
+
+    learning_rate: float
+    entropy_coef: float
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,11 @@ class PPO:
     def total_steps(self) -> int:
         """Steps of a training, over all lanes."""
         return self.updates * self.batch
+
+    def rates(self, left: float) -> Rates:
+        """Those of an update, with this share of the training left."""
+        learning_rate = self.learning_rate * (left if self.anneal else 1.0)
+        return Rates(learning_rate, self.entropy_end + (self.entropy_start - self.entropy_end) * left)
 
     def learner(
         self,

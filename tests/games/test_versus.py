@@ -195,3 +195,23 @@ def test_there_is_one_population_a_seat():
     game = matching_pennies()
     with pytest.raises(ValueError, match="one population per seat: 2, got 1"):
         Versus(GameLanes(game, 4), [[Uniform.of(game.action_spaces[0])]], np.ones((1,)), (0,))
+
+
+@dataclass(frozen=True)
+class Column:
+    """One action too few axes, or too many: [B, 1] where [B] is wanted."""
+
+    noise_size: int = 0
+
+    def start(self, lanes):
+        return None
+
+    def act(self, observation, legal, memory, noise):
+        return np.zeros((len(observation), 1), np.int64), None
+
+
+def test_actions_of_another_shape_are_refused_with_the_policy_that_chose_them():
+    lanes = Versus(GameLanes(matching_pennies(), 4), [[Always(0)], [Column()]], np.ones((1, 1)), (0,))
+    lanes.reset(0)
+    with pytest.raises(ValueError, match=r"player_1 acts in 4 lanes by \(4,\), got \(4, 1\) from Column"):
+        lanes.step((np.zeros(4, np.int64),))

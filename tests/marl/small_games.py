@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, MultiDiscrete
 
 from games.game import Array, feature_box
+from marl.networks import policy_outputs
 
 
 @dataclass(frozen=True)
@@ -188,3 +189,8 @@ class Patience:
 
 def _one_hot(numbers, sizes):
     return [numbers[:, factor, None] == np.arange(size) for factor, size in enumerate(sizes)]
+
+
+def playing(layers):
+    """What a perceptron's layers do in a rollout."""
+    return lambda rollout, step: policy_outputs(layers, rollout.observations[step])

@@ -8,13 +8,14 @@ import torch
 from gymnasium.spaces import Discrete
 
 from games.game import feature_box
+from games.lanes import GameLanes
 from games.stepping import SteppedLanes
 from games.versus import Versus
 from marl.collect import Collector
 from marl.losses import gae
 from marl.networks import policy_layers
 from marl.oracles import PPO
-from tests.marl.small_games import Fixed
+from tests.marl.small_games import Fixed, Patience, playing
 
 FIRST, SECOND = range(2)
 
@@ -85,7 +86,7 @@ def advantages(game, values=0.0):
     lanes.reset(0)
     generator = np.random.default_rng(0)
     collector = Collector(lanes, horizon=4)
-    rollouts = collector.collect([policy_layers(2, (4,), (2,), generator) for _ in range(2)])
+    rollouts = collector.collect([playing(policy_layers(2, (4,), (2,), generator)) for _ in range(2)])
     found = []
     for rollout in rollouts:
         now = torch.full_like(rollout.rewards, values)
@@ -125,3 +126,35 @@ def test_ppo_learns_what_pays_only_after_the_others_turn():
     ]
     start = np.zeros((1, 2), np.float32)
     assert policy.act(start, None, None, np.zeros((1, 0)))[0] == 1
+
+
+@dataclass(frozen=True)
+class Spoilt(Patience):
+    """Patience whose third lane observes what is no number from the third step on, or leaves no choice to who acts."""
+
+    blind: bool = False
+
+    def observe(self, params, state, seat):
+        seen = super().observe(params, state, seat)
+        seen[2, 0] = np.nan if self.blind and state.step[2] == 3 else seen[2, 0]
+        return seen
+
+    def legal(self, params, state, seat):
+        mask = np.array(super().legal(params, state, seat)[0])
+        mask[2] &= self.blind or state.step[2] != 3
+        return (mask,)
+
+
+@pytest.mark.parametrize(
+    ("blind", "error", "complaint"),
+    [
+        (True, FloatingPointError, r"observes .*nan.* in lane 2"),
+        (False, ValueError, "is to act in lane 2, but has no legal choice for factor 0"),
+    ],
+)
+def test_games_that_cannot_be_learnt_from_are_named_with_the_lane(blind, error, complaint):
+    lanes = GameLanes(Spoilt(blind=blind), 4)
+    lanes.reset(0)
+    layers = policy_layers(1, (4,), (2,), np.random.default_rng(0))
+    with pytest.raises(error, match=complaint):
+        Collector(lanes, horizon=8).collect([playing(layers)])

@@ -62,7 +62,7 @@ def test_the_written_gradient_is_that_of_the_textbook_loss():
     given = (actions, old.log_prob(actions).sum(0).detach(), some(200, seed=3), weights, 0.2, 0.1)
     found = clipped_policy_gradient(logits.detach(), *given)
     textbook_loss(logits, *given).backward()
-    torch.testing.assert_close(found.logits, logits.grad)
+    torch.testing.assert_close(found.outputs, logits.grad)
     assert 0 < found.clipped.double().mean() < 1
 
 
@@ -71,8 +71,8 @@ def test_forbidden_choices_get_no_gradient():
     logits[0, 2] = FORBIDDEN
     actions = torch.tensor([[0, 1, 0, 1]])
     found = clipped_policy_gradient(logits, actions, some(4, seed=1), some(4, seed=2), torch.ones(4), 0.2, 0.1)
-    assert torch.isfinite(found.logits).all()
-    assert (found.logits[0, 2] == 0).all()
+    assert torch.isfinite(found.outputs).all()
+    assert (found.outputs[0, 2] == 0).all()
 
 
 def test_clipping_stops_only_what_improves_beyond_the_range():
@@ -85,7 +85,7 @@ def test_clipping_stops_only_what_improves_beyond_the_range():
     )
     torch.testing.assert_close(found.log_ratio, log_ratio)
     assert found.clipped.tolist() == [True, False, False, True]
-    assert (found.logits[0, 0] != 0).tolist() == [False, True, True, False]
+    assert (found.outputs[0, 0] != 0).tolist() == [False, True, True, False]
 
 
 def test_weights_leave_rows_out():

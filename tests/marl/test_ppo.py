@@ -13,9 +13,9 @@ from games.versus import Versus
 from marl.collect import Collector
 from marl.networks import policy_layers
 from marl.oracles import PPO
-from marl.oracles.ppo_learner import ReturnScale
 from marl.policies import NeuralPolicy
-from tests.marl.small_games import Fixed, Lock, Patience, Wander
+from marl.scales import ReturnScale
+from tests.marl.small_games import Fixed, Lock, Patience, Wander, playing
 
 QUICK = PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,))
 
@@ -71,7 +71,7 @@ def test_returns_come_with_their_standard_error():
     collector = Collector(lanes, horizon=3)
     lanes.reset(0)
     layers = policy_layers(8, (), (5, 3), np.random.default_rng(0))
-    rewards = collector.collect([layers])[0].rewards[-1].double()
+    rewards = collector.collect([playing(layers)])[0].rewards[-1].double()
     mean, error = collector.mean_returns()
     assert mean.item() == pytest.approx(rewards.mean().item())
     assert error.item() == pytest.approx((rewards.std() / 16).item(), rel=1e-5)
