@@ -46,6 +46,8 @@ class Task:
     unit: str = "return"
     peer: str = ""
     """Its name among `papers.oracles.peers.PEERS`."""
+    beside: str = ""
+    """What stands beside it where there is no such peer."""
     seeds: tuple[int, ...] = SEEDS
     enough: int = 0
     """Seeds that must reach the bar each; 0 where it is on their interquartile mean."""
