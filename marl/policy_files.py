@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from itertools import pairwise
 from os import PathLike, fspath
 from pathlib import Path
@@ -190,6 +191,9 @@ LEARNT: dict[type, Kind] = {
 }
 """Policies with tensors to keep, by class: what `load_policy` may build besides."""
 
+ELSEWHERE = {"SB3Policy": "marl.sb3.files"}
+"""Modules that add a class to LEARNT when they are imported, by its name: they need packages not everybody has."""
+
 
 def save_policy(policy: Policy, stem: str | PathLike) -> None:
     """Write `stem`.json, and `stem`.safetensors for a policy that learnt.
@@ -209,6 +213,7 @@ def save_policy(policy: Policy, stem: str | PathLike) -> None:
 
 def check_savable(policy: Policy) -> None:
     """Raises ValueError for a policy that `save_policy` cannot write."""
+    _import(type(policy).__name__)
     if type(policy) not in LEARNT and SCRIPTED.get(type(policy).__name__) is not type(policy):
         raise ValueError(f"can save {', '.join(_known())}, got {policy!r}: add its class to SCRIPTED, or to LEARNT")
 
@@ -216,7 +221,8 @@ def check_savable(policy: Policy) -> None:
 def load_policy(stem: str | PathLike) -> Policy:
     """The policy that `save_policy` wrote.
 
-    Raises ValueError naming the file, and the key where one is missing or wrong; FileNotFoundError without files.
+    Raises ValueError naming the file, and the key where one is missing or wrong; FileNotFoundError without files;
+    ModuleNotFoundError for a policy of a package that is not installed.
     """
     stored = Stored(stem)
     if stored.value("format", int) != FORMAT:
@@ -226,6 +232,7 @@ def load_policy(stem: str | PathLike) -> Policy:
 
 def _unpacked(stored: Stored) -> Policy:
     name = stored.value("policy", str)
+    _import(name)
     for kind, (_, unpack) in LEARNT.items():
         if kind.__name__ == name:
             return unpack(stored)
@@ -235,8 +242,13 @@ def _unpacked(stored: Stored) -> Policy:
     return stored.made(f"fields do not make a {name}", lambda: SCRIPTED[name](**values))
 
 
+def _import(name: str) -> None:
+    if name in ELSEWHERE:
+        import_module(ELSEWHERE[name])
+
+
 def _known() -> list[str]:
-    return [*(kind.__name__ for kind in LEARNT), *sorted(SCRIPTED)]
+    return [*dict.fromkeys([*(kind.__name__ for kind in LEARNT), *ELSEWHERE]), *sorted(SCRIPTED)]
 
 
 def _as_tuple(value: Any) -> Any:
