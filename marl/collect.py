@@ -1,5 +1,6 @@
 """Rollouts: what learners see of the lanes, one buffer a seat, written in place over and over."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -96,8 +97,8 @@ class Collector:
         for step in range(self.horizon):
             acting, alive = self.lanes.acting, self.lanes.alive
             for seat, rollout in enumerate(self.rollouts):  # now: lanes may change these arrays as they step
-                write(rollout.acting[step], acting[:, seat])
-                write(rollout.alive[step], alive[:, seat])
+                write(rollout.acting, step, acting[:, seat])
+                write(rollout.alive, step, alive[:, seat])
             actions = tuple(self._act(step, seat, actor) for seat, actor in enumerate(actors))
             self._record(step, self.lanes.step(actions))
             self._observe(step + 1)
@@ -138,19 +139,19 @@ class Collector:
 
     def _observe(self, step: int) -> None:
         for seat, rollout in enumerate(self.rollouts):
-            seen = rollout.observations[step]
-            write(seen, self.lanes.observe(seat))
-            if not seen.sum().isfinite():  # which needs no other array, but may overflow
-                _check_finite(self.lanes.agents[seat], seen)
+            observed = self.lanes.observe(seat)
+            write(rollout.observations, step, observed)
+            if not math.isfinite(observed.sum()):  # which needs no other array, but may overflow
+                _check_finite(self.lanes.agents[seat], rollout.observations[step])
 
     def _record(self, step: int, outcome: Outcome) -> None:
         done = outcome.done
         cut = outcome.truncated & ~outcome.terminated
         ended = outcome.terminated | cut | done[:, None]
         for seat, rollout in enumerate(self.rollouts):
-            write(rollout.rewards[step], outcome.rewards[:, seat])
-            write(rollout.terminated[step], (ended & ~cut)[:, seat])
-            write(rollout.ended[step], ended[:, seat])
+            write(rollout.rewards, step, outcome.rewards[:, seat])
+            write(rollout.terminated, step, (ended & ~cut)[:, seat])
+            write(rollout.ended, step, ended[:, seat])
         if cut.any():
             self._bootstrap(step, cut)
         self.returns += tensor(outcome.rewards, self.device)
@@ -167,12 +168,12 @@ class Collector:
                 rollout.finals.append((step, lanes, _side_by_side([final[lanes] for final in seen])))
 
 
-def write(buffer: Tensor, array: Array) -> None:
-    """Copy NumPy's or torch's array into a tensor in place."""
+def write(buffer: Tensor, step: int, array: Array) -> None:
+    """Copy NumPy's or torch's array into one step of a tensor."""
     if isinstance(array, np.ndarray) and buffer.device.type == "cpu":
-        np.copyto(buffer.numpy(), array, casting="same_kind")
+        np.copyto(buffer.numpy()[step], array, casting="same_kind")
     else:
-        buffer.copy_(tensor(array, buffer.device))
+        buffer[step].copy_(tensor(array, buffer.device))
 
 
 def _side_by_side(parts: Sequence[Tensor]) -> Tensor:

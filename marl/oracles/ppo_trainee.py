@@ -1,7 +1,7 @@
 """What one update of PPO makes of a rollout: advantages, and clipped steps of a policy and a critic network."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 from games.game import Policy
 from games.noise import Noise, Purpose, unit_seed
 from marl.collect import Rollout
-from marl.losses import explained_variance, gae, normalised, value_gradient
+from marl.losses import PolicyGradient, ValueGradient, explained_variance, gae, normalised, value_gradient
 from marl.networks import (
     Layers,
     Parameters,
@@ -32,6 +32,14 @@ WATCHED = ("value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
 KL = WATCHED.index("approx_kl")
 
 
+class GradientStep(NamedTuple):
+    """What one step found."""
+
+    by_policy: PolicyGradient
+    by_values: ValueGradient
+    norm: Tensor  # of the actor's gradient, before it was clipped
+
+
 class Trainee:
     """A network for the policy and one for the critic. Implements `Trained`."""
 
@@ -48,7 +56,7 @@ class Trainee:
         device, shape = rollouts[0].device, tuple(rollouts[0].observations.shape[2:])
         generator = np.random.default_rng(unit_seed(seed, f"init/{name}"))
         torso, features = convolutions(shape, generator)
-        actor = [*torso, *self.head.layers(features, settings.hidden, generator)]
+        actor: Layers = [*torso, *self.head.layers(features, settings.hidden, generator)]
         self.seen_shape = (*shape[:-1], features_seen)
         torso, features = convolutions(self.seen_shape, generator)
         critic = [*torso, *orthogonal_layers((features, *settings.hidden, 1), 1.0, generator)]
@@ -61,9 +69,11 @@ class Trainee:
         shapes = (shape, self.seen_shape) if settings.normalise_observations else ()
         self.views = [ObservationScale(part, device) for part in shapes]  # of the actor, and of the critic
 
+    @torch.inference_mode()
     def act(self, place: int, rollout: Rollout, step: int) -> Tensor:
         return policy_outputs(self._computing(self.actor), self._shown(0, rollout.observations[step]))
 
+    @torch.inference_mode()
     def improve(
         self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], update: int, rates: Rates
     ) -> dict[str, float]:
@@ -84,18 +94,21 @@ class Trainee:
     def _descend(self, samples: Sequence[dict[str, Tensor]], rates: Rates) -> tuple[list[tuple[Tensor, ...]], int]:
         """Gradient steps, until one would go too far; the WATCHED of the last epoch's, and how many were taken."""
         if any(not view.seen for view in self.views):  # as yet nobody knows how large features are
-            return [self._differentiate(sample, rates) for sample in samples], 0
-        for epoch in range(self.settings.epochs):
+            return [_watched(sample, self._differentiate(sample, rates)) for sample in samples], 0
+        epochs, target = self.settings.epochs, self.settings.target_kl
+        for epoch in range(epochs):
             watched = []
             for index, sample in enumerate(samples):
-                watched.append(self._differentiate(sample, rates))
-                if self.settings.target_kl is not None and watched[-1][KL] > 1.5 * self.settings.target_kl:
+                step = self._differentiate(sample, rates)
+                if target is not None or epoch == epochs - 1:
+                    watched.append(_watched(sample, step))
+                if target is not None and watched[-1][KL] > 1.5 * target:
                     return watched, epoch * len(samples) + index
                 self.parameters.descend(rates.learning_rate)
-        return watched, self.settings.epochs * len(samples)
+        return watched, epochs * len(samples)
 
-    def _differentiate(self, sample: dict[str, Tensor], rates: Rates) -> tuple[Tensor, ...]:
-        """Write the parameters' gradients; the WATCHED."""
+    def _differentiate(self, sample: dict[str, Tensor], rates: Rates) -> GradientStep:
+        """Write the parameters' gradients, clipped, and say what was found on the way."""
         settings, parameters = self.settings, self.parameters
         actor, critic = self._computing(self.actor), self._computing(self.critic)
         actor_inputs = layer_inputs(actor, self._shown(0, sample["observations"].movedim(-1, 0)))
@@ -111,10 +124,7 @@ class Trainee:
         backward(actor, parameters.gradients[0], actor_inputs, found.outputs.t())
         backward(critic, parameters.gradients[1], critic_inputs, by_value[:, None])
         norms = [clip_norm(part, settings.max_grad_norm) for part in parameters.parts]
-        kl = (found.log_ratio.exp() - 1 - found.log_ratio) * sample["acting"]  # [Schulman 2020]
-        clipped = found.clipped * sample["acting"]
-        value_loss = valued.loss * sample["alive"]
-        return (value_loss.mean(), (found.entropy * sample["acting"]).mean(), kl.mean(), clipped.mean(), norms[0])
+        return GradientStep(found, valued, norms[0])
 
     def values(self, observed: Tensor) -> Tensor:
         """[...] expected discounted returns from what the critic sees [..., D] or [..., C, H, W]."""
@@ -186,6 +196,14 @@ class Trainee:
         self.scale.load_state_dict(state["scale"])
         for view, saved in zip(self.views, state["views"], strict=True):
             view.load_state_dict(saved)
+
+
+def _watched(sample: dict[str, Tensor], step: GradientStep) -> tuple[Tensor, ...]:
+    """The WATCHED of a step."""
+    found, acting = step.by_policy, sample["acting"]
+    kl = (found.log_ratio.exp() - 1 - found.log_ratio) * acting  # [Schulman 2020]
+    value_loss = step.by_values.loss * sample["alive"]
+    return value_loss.mean(), (found.entropy * acting).mean(), kl.mean(), (found.clipped * acting).mean(), step.norm
 
 
 def next_values(rollout: Rollout, values: Tensor, valued: Callable[[Tensor], Tensor]) -> Tensor:
