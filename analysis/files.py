@@ -37,4 +37,5 @@ def check_manifest(folder: Path, growing: bool = False) -> None:
 
 def digest(file: Path) -> str:
     """sha256 of a file, in hexadecimal."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    with open(file, "rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

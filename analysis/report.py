@@ -3,6 +3,7 @@
 The page needs nothing but itself: figures and style are in it, no script, nothing is fetched.
 """
 
+import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -217,7 +218,7 @@ def _seconds(row: dict[str, Any]) -> tuple[str, ...]:
 def command(config: dict[str, Any]) -> str:
     """The command that starts a run of this configuration, over several lines."""
     lines = [STARTED_BY[command_of(config)]]
-    for name, value in flat(config).items():
+    for name, value in _options(config).items():
         if value is not None:
             option = _option(name.replace("_", "-"), value)
             if len(lines[-1]) + len(option) > LINE:
@@ -226,11 +227,24 @@ def command(config: dict[str, Any]) -> str:
     return " \\\n".join(lines)
 
 
+def _options(config: dict[str, Any]) -> dict[str, Any]:
+    """By name; of another oracle than PPO those of its own settings, and then none of PPO's, which are idle."""
+    idle = "ppo" if config.get("oracle", "ppo") in config.keys() - {"ppo"} else ""
+    options: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            options |= {f"{name}.{inner}": setting for inner, setting in value.items() if name != idle}
+        else:
+            options[name] = value
+    return options
+
+
 def _option(name: str, value: Any) -> str:
     group, dot, last = name.rpartition(".")
     if isinstance(value, bool):
         return f"--{group}{dot}{'' if value else 'no-'}{last}"
-    return shlex.join([f"--{name}", *map(str, value if isinstance(value, list) else [value])])
+    words = [json.dumps(value)] if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    return shlex.join([f"--{name}", *map(str, words)])
 
 
 def _configuration(run: Run) -> Iterator[str]:

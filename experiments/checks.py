@@ -57,25 +57,6 @@ def _transfer(players: int) -> "np.ndarray":
     return payoffs
 
 
-def check_trainable(game: "Game | Playable", name: str) -> None:
-    """Raises ValueError for what PPO cannot see or do: observations that are no rows, actions without number."""
-    from gymnasium.spaces import Box
-
-    from games.game import Game
-
-    for agent, acts, sees in zip(game.agents, game.action_spaces, game.observation_spaces, strict=True):
-        if isinstance(acts, Box):
-            binned = f'give it bins, as in "{name.partition("(")[0]}(bins=5)", for so many values a dimension'
-            other = "choose a game with numbered actions: `counterplay games` has them"
-            advice = other if isinstance(game, Game) else binned
-            raise ValueError(f"PPO chooses among numbered actions, but {agent} of {name} acts in {acts}: {advice}")
-        if len(sees.shape) != 1:
-            raise ValueError(
-                f"PPO sees rows of features, but {agent} of {name} observes {sees}: give an environment "
-                'images="flat", or use a form of the game without pictures'
-            )
-
-
 def check_processes(game: "Game | Playable", workers: int | None) -> None:
     """Raises ValueError where both units of work and the game's lanes would have worker processes."""
     from marl.workers import number_of

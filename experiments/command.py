@@ -9,7 +9,9 @@ import tyro
 
 from experiments.config import Config, Configured
 from experiments.options import early
+from experiments.oracles import REGISTRY, check_oracle, small, with_oracle
 from experiments.stop import Stop, guarded
+from marl.oracles import ORACLES
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
@@ -65,9 +67,16 @@ def parsed(given: list[str], default: Configured, smoke: Configured, names: tupl
 
     `names` are the options that, beside the usual ones, a run's default folder is named after.
     """
-    default = smoke if "--smoke" in given else default
+    tiny = "--smoke" in given
+    default = smoke if tiny else default
+    known = early(given, type(default), (*names, "oracle"))
+    if known["oracle"] != default.oracle:
+        check_oracle(known["oracle"])
+        settings = ORACLES[known["oracle"]]()
+        default = with_oracle(default, known["oracle"], small(known["oracle"], settings) if tiny else settings)
     if "--resume" in given and not {"-h", "--help"} & set(given):
         from experiments.placement import began_as
 
-        default = began_as(replace(default, **early(given, type(default), names)).folder, default)
-    return tyro.cli(type(default), prog=f"counterplay {default.command}", args=given, default=default)
+        default = began_as(replace(default, **known).folder, default)
+    prog = f"counterplay {default.command}"
+    return tyro.cli(type(default), prog=prog, args=given, default=default, registry=REGISTRY)

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from games.game import Game, Playable
 
 
-class Config(Protocol):
-    """The options that all commands that run PSRO have; each is a frozen dataclass, and explains them to its users."""
+class Recorded(Protocol):
+    """The options of a command that makes runs: a frozen dataclass, that explains them to its users."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
     command: ClassVar[str]
@@ -19,27 +19,9 @@ class Config(Protocol):
     """The games it plays."""
     extendable: ClassVar[tuple[str, ...]]
     """Options that may change when a run is gone on with."""
-    further: ClassVar[tuple[str, ...]]
-    """Commands to look at a finished run with, beside those for any run."""
 
     @property
-    def iterations(self) -> int: ...
-    @property
-    def reward(self) -> Literal["own", "team"]: ...
-    @property
-    def warm_start(self) -> bool: ...
-    @property
-    def ppo(self) -> PPO: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def device(self) -> str: ...
-    @property
-    def threads(self) -> int: ...
-    @property
     def resume(self) -> bool: ...
-    @property
-    def smoke(self) -> bool: ...
 
     @property
     def folder(self) -> Path:
@@ -55,8 +37,35 @@ class Config(Protocol):
     def played_as(self) -> str:
         """What is played, as it stands in the names of runs."""
 
+
+class Config(Recorded, Protocol):
+    """The options that all commands that run PSRO have."""
+
+    further: ClassVar[tuple[str, ...]]
+    """Commands to look at a finished run with, beside those for any run."""
+
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def reward(self) -> Literal["own", "team"]: ...
+    @property
+    def warm_start(self) -> bool: ...
+    @property
+    def oracle(self) -> str: ...
+    @property
+    def ppo(self) -> PPO: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def smoke(self) -> bool: ...
+
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""
 
 
 Configured = TypeVar("Configured", bound=Config)
+R = TypeVar("R", bound=Recorded)

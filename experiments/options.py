@@ -5,13 +5,17 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import tyro
 
 from experiments.checks import check_ranges
-from experiments.config import Configured
-from marl.oracles.ppo import PPO
+from experiments.config import R
+from experiments.oracles import check_oracle, chosen, with_steps
+from marl.oracles import PPO, Oracle
+
+if TYPE_CHECKING:
+    from games.game import Game, Playable
 
 LEAST = {
     "iterations": 0,
@@ -20,6 +24,9 @@ LEAST = {
     "episodes": 2,
     "gap_episodes": 2,
     "duel_episodes": 2,
+    "eval_episodes": 2,
+    "checkpoint_every": 0,
+    "seat": 0,
     "stop_at": 0,
     "threads": 1,
 }
@@ -28,6 +35,7 @@ MOST = {
     "episodes": 2**20,
     "gap_episodes": 2**24,
     "duel_episodes": 2**24,
+    "eval_episodes": 2**20,
     "stop_at": sys.float_info.max,
     "threads": 1024,
     "workers": 1024,
@@ -35,8 +43,31 @@ MOST = {
 
 
 @dataclass(frozen=True)
+class AnyGame:
+    """What is played."""
+
+    game: str = "pong"
+    """A game of `counterplay games`, with parameters as in "pong(points=1)", or wrapped, "stacked(t_maze,frames=4)"; a
+    PettingZoo environment such as connect_four_v3 or "mpe2.simple_tag_v3(max_cycles=25)"; openspiel:NAME, or
+    openspiel_stepped:NAME where that is too large; gymnasium:NAME for one player."""
+
+    @property
+    def files(self) -> dict[str, str]:
+        """SHA-256 of the files that options name and results depend on, by path."""
+        from games.openspiel import PREFIX, files
+
+        return files(self.game.removeprefix(PREFIX)) if self.game.startswith(PREFIX) else {}
+
+    def make_game(self) -> "Game | Playable":
+        """The game that is played. Raises ValueError for one that is unknown, or cannot be made."""
+        from games import make
+
+        return make(self.game)
+
+
+@dataclass(frozen=True)
 class Simulated:
-    """Best responses that PPO trains, and payoffs and gaps that are estimated by play."""
+    """Best responses that are trained, and payoffs and gaps that are estimated by play."""
 
     iterations: int = 4
     """Best responses per player. A finished run can be resumed with more."""
@@ -53,26 +84,49 @@ class Simulated:
     reward: Literal["own", "team"] = "own"
     """What best responses maximise: the player's own return, or the sum over all players."""
     warm_start: bool = True
-    """Let best responses go on from the player's latest policy, where PPO trained that, rather than from scratch."""
+    """Let best responses go on from the player's latest policy, where that was trained, rather than from scratch."""
+    oracle: str = "ppo"
+    """Who trains best responses: ppo, recurrent_ppo, dqn, sac, ..., or exact. Settings of another oracle than PPO are
+    options of its name, as in --oracle sac --sac.steps 50_000; --oracle sac --help shows them."""
     ppo: PPO = field(default_factory=PPO)
-    """How best responses are trained."""
+    """How PPO trains best responses."""
     gap_steps: int | None = None
-    """Steps of the final gap's best responses, from scratch; ppo.steps by default, 0 does without that gap."""
+    """Steps of the final gap's best responses, from scratch; the oracle's by default, 0 does without that gap."""
     gap_episodes: int = 8192
     """Fresh episodes of each strategy that a gap compares, and of the meta-strategy's play in every iteration."""
 
     def __post_init__(self) -> None:
-        if 0 != self.gap_budget < self.ppo.batch:
-            raise ValueError(f"gap_steps must be 0 or at least one rollout ({self.ppo.batch}), got {self.gap_steps}")
+        check_oracle(self.oracle)
+        self.gap_oracle  # noqa: B018 - raises where there can be none
+
+    @property
+    def gap_oracle(self) -> Oracle | None:
+        """Trains the final gap's best responses; None where there is no such gap."""
+        if self.gap_steps == 0:
+            return None
+        return chosen(self) if self.gap_steps is None else with_steps(chosen(self), self.gap_steps, "gap_steps")
 
     @property
     def gap_budget(self) -> int:
-        return self.ppo.steps if self.gap_steps is None else self.gap_steps
+        """Steps that it was given for each."""
+        return getattr(self.gap_oracle, "steps", 0)
+
+    def and_oracle(self, joined: str) -> str:
+        """The oracle, after `joined`, as it stands in headlines and in the names of runs; nothing of PPO."""
+        return "" if self.oracle == "ppo" else f"{joined}{self.oracle}"
 
     def measured_by(self, responses: str | None) -> str:
         """How what was measured in the end was measured; `responses` tells how those to the last gap were trained."""
         trained = f"; {responses} best responses of {self.gap_budget:,} steps" if responses else ""
         return f"(± standard error; {self.gap_episodes:,} episodes a strategy{trained}):"
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Where work runs."""
+
+    workers: int | None = None
+    """Processes that train and play side by side, with equal results; by default one a core, up to one a player."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +139,6 @@ class Placed:
     """Where networks train: cpu, cuda, cuda:1, ..., or auto (cuda where there is one)."""
     threads: int = 1
     """CPU threads of a matrix product. For networks this small one is fastest; another number may change last bits."""
-    workers: int | None = None
-    """Processes that train and play side by side, with equal results; by default one a core, up to one a player."""
     name: str | None = None
     """Name of the run, whose folder is runs/NAME; by default what is played and the seed, with -smoke where given."""
     run_dir: Path | None = None
@@ -115,7 +167,7 @@ PLACING = ("seed", "name", "run_dir", "resume", "smoke")
 """Options that say which run is meant, beside what is played."""
 
 
-def early(given: list[str], config: type[Configured], names: tuple[str, ...]) -> dict[str, Any]:
+def early(given: list[str], config: type[R], names: tuple[str, ...]) -> dict[str, Any]:
     """What the command line says of the options that decide the defaults of all others: `names` and PLACING."""
     wanted = [option for option in fields(config) if option.name in (*names, *PLACING)]
     first = make_dataclass("Early", [(option.name, option.type, option.default) for option in wanted], frozen=True)

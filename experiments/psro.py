@@ -1,4 +1,4 @@
-"""PSRO with PPO best responses on any game: ours, OpenSpiel's, PettingZoo's or anybody's.
+"""PSRO on any game: ours, OpenSpiel's, PettingZoo's or anybody's.
 
 python experiments/psro.py --help
 """
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
 if __name__ == "__main__":  # run as a file, only this folder is on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -15,28 +15,21 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
     end_at_once()
 
-from experiments.checks import check_processes, check_profiles, check_trainable, checked_device, checked_solver
+from experiments.checks import check_processes, check_profiles, checked_device, checked_solver
 from experiments.command import Groups, Plan, parsed, run
 from experiments.known_settings import settings_of
-from experiments.options import Placed, Simulated, as_name, early
-
-# What imports torch, or takes its time, is imported where it is used: --help answers at once.
-if TYPE_CHECKING:
-    from games.game import Game, Playable
-
+from experiments.options import AnyGame, Placed, SideBySide, Simulated, as_name, early
+from experiments.oracles import check_trainable, chosen, small, with_oracle
+from marl.oracles import ORACLES
 
 CHECKED = 300
 """Episodes, at least, that show whether players are exchangeable."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is played."""
+class Asked(AnyGame):
+    """Who plays."""
 
-    game: str = "pong"
-    """A game of `counterplay games`, with parameters as in "pong(points=1)", or wrapped, "stacked(t_maze,frames=4)"; a
-    PettingZoo environment such as connect_four_v3 or "mpe2.simple_tag_v3(max_cycles=25)"; openspiel:NAME, or
-    openspiel_stepped:NAME where that is too large; gymnasium:NAME for one player."""
     shared: tuple[str, ...] = ()
     """Players that are exchangeable, such as 0,1,2: they share one population, and one of them learns for all."""
 
@@ -56,11 +49,12 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Config(Placed, Measured, Simulated, Asked):
+class Config(Placed, SideBySide, Measured, Simulated, Asked):
     """Policy-space response oracles (PSRO) on any game.
 
-    Every iteration trains one best response per player by PPO against the meta-strategy so far, plays all new profiles
-    of policies, and solves the empirical game again. Defaults depend on the game: --game NAME --help shows them.
+    Every iteration trains one best response per player, by PPO or another oracle, against the meta-strategy so far,
+    plays all new profiles of policies, and solves the empirical game again. Defaults depend on the game and the oracle:
+    --game NAME --oracle NAME --help shows them.
     Results go to a run folder; Ctrl-C loses at most the best response in training, and --resume goes on to exactly the
     result of an uninterrupted run. Bucket Brigade and exact OpenSpiel have commands of their own: `counterplay psro`,
     `counterplay psro-openspiel`.
@@ -74,42 +68,35 @@ class Config(Placed, Measured, Simulated, Asked):
     """Commands to look at a finished run with, beside those for any run."""
 
     def played_as(self) -> str:
-        return as_name(self.game)
-
-    @property
-    def files(self) -> dict[str, str]:
-        from games.openspiel import PREFIX, files
-
-        return files(self.game.removeprefix(PREFIX)) if self.game.startswith(PREFIX) else {}
-
-    def make_game(self) -> "Game | Playable":
-        """The game that is played. Raises ValueError for one that is unknown, or cannot be made."""
-        from games import make
-
-        return make(self.game)
+        return as_name(self.game) + self.and_oracle("-")
 
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""
         return [
-            f"PSRO with {self.meta_solver} on {self.game}, seed {self.seed}, iteration {iteration}",
+            f"PSRO with {self.meta_solver}{self.and_oracle(' and ')} on {self.game}, seed {self.seed}, "
+            f"iteration {iteration}",
             self.measured_by(responses),
         ]
 
 
-def defaults(game: str) -> Config:
+def defaults(game: str, oracle: str = "ppo") -> Config:
     """Options for a game by its name and parameters."""
-    return Config(game=game, **settings_of(game))
+    known = settings_of(game)
+    learning = {name: known.pop(name) for name in ORACLES if name in known and name != "ppo"}
+    return with_oracle(Config(game=game, **known), oracle, learning.get(oracle))
 
 
 def tiny(config: Config) -> Config:
     """Budgets that take seconds."""
-    ppo = replace(config.ppo, steps=512, num_lanes=16, horizon=16, epochs=1, minibatches=1, hidden=(16,))
+    learning: dict[str, Any] = {
+        name: small(name, getattr(config, name)) for name in {"ppo", config.oracle} if hasattr(config, name)
+    }
     return replace(
         config,
+        **learning,
         iterations=1,
         episodes=8,
-        ppo=ppo,
-        gap_steps=512,
+        gap_steps=None,
         gap_episodes=32,
         duel_episodes=32,
         workers=1,
@@ -126,7 +113,8 @@ def parse(given: list[str]) -> Config:
     """The configuration on the command line; what it leaves open is the default of the game, tiny, or as a resumed run
     began.
     """
-    default = defaults(early(given, Config, ("game",))["game"])
+    known = early(given, Config, ("game", "oracle"))
+    default = defaults(known["game"], known["oracle"])
     return parsed(given, default, tiny(default), ("game",))
 
 
@@ -139,7 +127,6 @@ def planned(config: Config) -> Plan:
     from marl.shared import check_exchangeable
 
     game = config.make_game()
-    check_trainable(game, config.game)
     check_processes(game, config.workers)
     players = len(game.agents)
     groups = sharing(config.shared, players)
@@ -157,13 +144,14 @@ def planned(config: Config) -> Plan:
     check_profiles(config.iterations, players)
     if groups:
         check_exchangeable(game, groups, [[policy] for policy in initial], enough(config.episodes, groups), config.seed)
+    check_trainable(game, config.game, chosen(config), initial)
     return Plan(
         config,
         game,
         initial,
         solver,
         checked_device(config.device),
-        config.ppo,
+        chosen(config),
         Played(
             game,
             config.episodes,
@@ -173,7 +161,7 @@ def planned(config: Config) -> Plan:
             duels=Duels(rivals, sides(config.teams, players), config.duel_episodes),
         ),
         config.workers,
-        replace(config.ppo, steps=config.gap_budget) if config.gap_budget else None,
+        config.gap_oracle,
         groups,
     )
 

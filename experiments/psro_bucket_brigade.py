@@ -1,11 +1,11 @@
-"""PSRO with an alpha-rank meta-solver and PPO best responses on Bucket Brigade.
+"""PSRO with an alpha-rank meta-solver on Bucket Brigade; best responses by PPO, or another oracle.
 
 python experiments/psro_bucket_brigade.py --help
 """
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,8 +17,9 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
 from experiments.checks import check_profiles, checked_device, checked_solver
 from experiments.command import Plan, parsed, run
-from experiments.options import Placed, Simulated
-from marl.oracles.ppo import PPO
+from experiments.options import Placed, SideBySide, Simulated
+from experiments.oracles import check_trainable, chosen
+from marl.oracles import PPO
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Config(Placed, Simulated, Rules):
+class Config(Placed, SideBySide, Simulated, Rules):
     """Policy-space response oracles (PSRO) on Bucket Brigade.
 
     Every iteration trains one best response per player against the meta-strategy so far, plays all new profiles of
@@ -56,7 +57,7 @@ class Config(Placed, Simulated, Rules):
     """Commands to look at a finished run with, beside those for any run."""
 
     def played_as(self) -> str:
-        return self.scenario
+        return self.scenario + self.and_oracle("-")
 
     @property
     def files(self) -> dict[str, str]:
@@ -71,8 +72,8 @@ class Config(Placed, Simulated, Rules):
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""
         return [
-            f"PSRO with {self.meta_solver} on {self.scenario} ({self.rules} rules), seed {self.seed}, "
-            f"iteration {iteration}",
+            f"PSRO with {self.meta_solver}{self.and_oracle(' and ')} on {self.scenario} ({self.rules} rules), "
+            f"seed {self.seed}, iteration {iteration}",
             self.measured_by(responses),
         ]
 
@@ -81,7 +82,6 @@ SMOKE = Config(
     iterations=1,
     episodes=32,
     ppo=PPO(steps=4_096, num_lanes=128, epochs=2, minibatches=4),
-    gap_steps=4_096,
     gap_episodes=128,
     workers=1,
     smoke=True,
@@ -108,16 +108,17 @@ def planned(config: Config) -> Plan:
     initial = [policy(config.initial, game)] * players
     solver = checked_solver(config.meta_solver, players, alpha=config.alpha, population_size=config.population_size)
     check_profiles(config.iterations, players)
+    check_trainable(game, config.scenario, chosen(config), initial)
     return Plan(
         config,
         game,
         initial,
         solver,
         checked_device(config.device),
-        config.ppo,
+        chosen(config),
         Played(game, config.episodes, config.gap_episodes, config.seed, moment="night"),
         config.workers,
-        replace(config.ppo, steps=config.gap_budget) if config.gap_budget else None,
+        config.gap_oracle,
     )
 
 

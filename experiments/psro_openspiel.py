@@ -1,4 +1,4 @@
-"""PSRO on finite games of OpenSpiel, with exact payoffs and gaps: the double oracle, or PPO best responses.
+"""PSRO on finite games of OpenSpiel, with exact payoffs and gaps: the double oracle, or trained best responses.
 
 python experiments/psro_openspiel.py --help
 """
@@ -17,9 +17,9 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
 from experiments.checks import check_profiles, checked_device, checked_solver
 from experiments.command import Plan, parsed, run
-from experiments.options import Placed, as_name
-from marl.oracles.exact import Exact
-from marl.oracles.ppo import PPO
+from experiments.options import Placed, SideBySide, as_name
+from experiments.oracles import check_oracle, check_trainable, chosen
+from marl.oracles import PPO
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ class Solved:
 
     game: str = "kuhn_poker"
     """Game string of OpenSpiel, such as leduc_poker or "kuhn_poker(players=3)"; its whole tree is walked once."""
-    oracle: Literal["exact", "ppo"] = "exact"
-    """Best responses: computed (with zero_sum_nash that is the double oracle), or trained by PPO."""
+    oracle: str = "exact"
+    """Best responses: computed, which with zero_sum_nash is the double oracle (exact), or trained by ppo, dqn, ....
+    Settings of another oracle than PPO are options of its name: --oracle dqn --help shows them."""
     meta_solver: str = "zero_sum_nash"
     """From payoffs to the meta-strategy: alpha_rank, zero_sum_nash, ...; `counterplay solve` lists them."""
     iterations: int = 100
@@ -50,13 +51,16 @@ class Solved:
     reward: Literal["own", "team"] = "own"
     """What best responses maximise: the player's own return, or the sum over all players."""
     warm_start: bool = False
-    """Let PPO go on from the player's latest policy, where PPO trained that, rather than from scratch."""
+    """Let training go on from the player's latest policy, where that was trained, rather than from scratch."""
     ppo: PPO = LITTLE
     """How PPO trains best responses."""
 
+    def __post_init__(self) -> None:
+        check_oracle(self.oracle)
+
 
 @dataclass(frozen=True)
-class Config(Placed, Solved):
+class Config(Placed, SideBySide, Solved):
     """Policy-space response oracles (PSRO) on a finite game of OpenSpiel, measured exactly.
 
     Every iteration adds one best response per player to the meta-strategy so far, and solves the empirical game again;
@@ -89,7 +93,8 @@ class Config(Placed, Solved):
 
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how."""
-        trained = f", best responses of {self.ppo.total_steps:,} steps" if self.oracle == "ppo" else ""
+        steps = chosen(self).total_steps
+        trained = f", best responses of {steps:,} steps" if steps else ""
         return [
             f"PSRO with {self.meta_solver} and the oracle {self.oracle} on {self.game}, seed {self.seed}, "
             f"iteration {iteration}",
@@ -119,6 +124,7 @@ def planned(config: Config) -> Plan:
     """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
     from experiments.values import Computed
     from games.policies import Uniform
+    from marl.exact import policy_part
     from metasolvers import META_SOLVERS
 
     game = config.make_game()
@@ -127,18 +133,18 @@ def planned(config: Config) -> Plan:
     if META_SOLVERS[config.meta_solver].takes == "zero_sum":
         _check_cancels(game, config.meta_solver)
     check_profiles(config.iterations, players)
-    by_play = config.oracle == "ppo"
-    if not by_play:
-        _check_told_apart(game)
+    oracle, initial = chosen(config), [Uniform.of(space) for space in game.action_spaces]
+    for player, policy in check_trainable(game, config.game, oracle, initial).items():
+        policy_part(game, policy, player)  # which payoffs are computed from
     return Plan(
         config,
         game,
-        [Uniform.of(space) for space in game.action_spaces],
+        initial,
         solver,
         checked_device(config.device),
-        config.ppo if by_play else Exact(),
+        oracle,
         Computed(game, config.stop_at),
-        config.workers if by_play else 1,  # to start another process takes longer than the answers
+        config.workers if oracle.total_steps else 1,  # to start another process takes longer than the answers
     )
 
 
@@ -149,21 +155,6 @@ def _check_cancels(game: "TreeGame", solver: str) -> None:
         check_zero_sum(game.tree)
     except ValueError as error:
         raise ValueError(f"{solver} cannot solve {game.name}: {error}; use --meta-solver alpha_rank") from error
-
-
-def _check_told_apart(game: "TreeGame") -> None:
-    """Raises ValueError where information states look the same: an exact best response may differ there."""
-    from games.exact import observations
-
-    for player in range(len(game.agents)):
-        rows = observations(game, player)
-        looks = len({row.tobytes() for row in rows})
-        if looks < len(rows):
-            raise ValueError(
-                f"exact best responses cannot be played in {game.name}, which shows player {player} only {looks:,} "
-                f"different observations in {len(rows):,} information states: use --oracle ppo, or a game that shows "
-                "players their own past (goofspiel does with imp_info=true,points_order=descending)"
-            )
 
 
 if __name__ == "__main__":

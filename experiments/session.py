@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from analysis.figures import draw
 from analysis.report import write
 from experiments.measures import Rows, learning_rows
 from experiments.report import report
-from experiments.run import RunFolder, changed_versions, read_settings, to_lines
+from experiments.run import RunFolder, changes, to_lines
 from experiments.stop import Stop
 from experiments.terminal import Display, Forecast, Stopwatch, display
 from experiments.tracker import Tracker, trackers
@@ -24,9 +24,7 @@ from games.versus import Populations
 from marl.atomic import BrokenCheckpoint, verify, whole_folder, write_atomic
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, save_snapshot, snapshot_path
 from marl.failpoints import failpoint
-from marl.gaussian import GaussianPolicy
 from marl.oracles import Oracle
-from marl.policies import NeuralPolicy
 from marl.psro import Payoffs, Snapshot, best_response, psro
 from marl.workers import Unit, Workers, workers_of
 from metasolvers.symmetric import symmetrised
@@ -43,11 +41,8 @@ def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
     Raises BrokenCheckpoint where the folder is not as a run left it, before anything is trained.
     """
     torch.set_num_threads(plan.config.threads)
-    for change in changed_versions(run.path):
-        print(f"note: {change} since the run was started: last bits may differ")
-    began = read_settings(run.path)["device"]
-    if began != plan.config.device:
-        print(f"note: started on device {began}, going on on {plan.config.device}: last bits may differ")
+    for note in changes(run.path, plan.config.device):
+        print(note)
     prepare = partial(torch.set_num_threads, plan.config.threads)
     with (
         display(plan.values.view) as show,
@@ -115,16 +110,17 @@ class Session:
 
     def respond(self, populations: Populations, sigma: np.ndarray, iteration: int) -> list[Policy]:
         """Every player's best response to sigma; of those who share a population, that of the first."""
-        starts = [self._start(population[-1]) for population in populations]
+        starts = [self._start(population) for population in populations]
         return self.trained(f"train/{iteration}", self.plan.oracle, populations, sigma, starts)
 
     def _everyones(self, learned: Mapping[int, T]) -> list[T]:
         """What each player has of that which the learners have."""
         return [learned[self.learner[player]] for player in self.players]
 
-    def _start(self, latest: Policy) -> Policy | None:
-        """What the next best response goes on from: the player's latest policy, where it can be trained."""
-        return latest if self.config.warm_start and isinstance(latest, NeuralPolicy | GaussianPolicy) else None
+    def _start(self, population: Sequence[Policy]) -> Policy | None:
+        """What the next best response goes on from: the player's latest policy, where it was trained."""
+        trained = len(population) > 1 and self.plan.oracle.total_steps > 0
+        return population[-1] if self.config.warm_start and trained else None
 
     def trained(
         self, name: str, oracle: Oracle, populations: Populations, sigma: np.ndarray, starts: list[Policy | None]
@@ -180,7 +176,7 @@ class Session:
         """Measure an iteration, save it, and show it."""
         self.show.working("measuring the meta-strategy, and deviations from it")
         iteration = snapshot.iteration
-        warm = self.latest is not None and any(self._start(population[-1]) for population in self.latest.populations)
+        warm = self.latest is not None and any(self._start(population) for population in self.latest.populations)
         trained = "warm-started" if warm else "fresh"
         rows = self.values.measure(snapshot, self.latest, trained, self.workers)
         if iteration:

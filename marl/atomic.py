@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,16 @@ class BrokenCheckpoint(ValueError):
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Replace the file `path` in one step: a reader sees the old bytes or the new ones, never a part of them."""
+    write_parts(path, [data])
+
+
+def write_parts(path: Path, parts: Iterable[bytes | memoryview]) -> None:
+    """As `write_atomic`, the file's bytes in parts, which are not put together in memory first."""
     temporary = _temporary(path)
     try:
         with open(temporary, "wb") as file:
             failpoint("file opened")
-            file.write(data)
+            file.writelines(parts)
             file.flush()
             failpoint("file written")
             os.fsync(file.fileno())
@@ -67,6 +72,13 @@ def whole_folder(path: Path) -> Iterator[Path]:
     _sync(path.parent)
 
 
+def remove(folder: Path) -> None:
+    """Take a whole folder away; whatever moment the process dies at, it is whole, or has lost its name."""
+    doomed = _temporary(folder)
+    os.rename(folder, doomed)
+    shutil.rmtree(doomed)
+
+
 def verify(folder: Path, growing: bool = False) -> None:
     """Compare a folder's files with its manifest; only a `growing` folder may hold others.
 
@@ -97,7 +109,8 @@ def sweep(folder: Path) -> None:
 
 def digest(file: Path) -> str:
     """sha256 of a file, in hexadecimal."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    with open(file, "rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def to_json(value: Any) -> bytes:

@@ -1,21 +1,54 @@
 """Rollouts: what learners see of the lanes, one buffer a seat, written in place over and over."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from array_api_compat import array_namespace
 from gymnasium.spaces import Box, Space
 from torch import Tensor
 
 from games.game import Array, Lanes, Legal, Outcome
-from games.lanes import to_numpy
 from games.noise import Purpose
 from marl.heads import Head, head_of
 from marl.policies import like, padded, tensor
 
 Actor = Callable[["Rollout", int], Tensor]
 """Outputs [O, B] of a policy network in one step of a rollout, whose observations, and ends before, are written."""
+
+
+class Returns:
+    """Undiscounted returns of every seat, of the episodes under way and of each lane's last whole one."""
+
+    def __init__(self, lanes: int, seats: int, device: str | torch.device = "cpu"):
+        self.current = torch.zeros(lanes, seats, device=device)
+        self.last = torch.full_like(self.current, torch.nan)
+
+    def add(self, rewards: Array, done: Array) -> None:
+        """A step brought rewards [B, N], and ended the episodes of lanes done [B]."""
+        self.current += tensor(rewards, self.current.device)
+        if done.any():
+            over = tensor(done, self.current.device)[:, None]
+            self.last = torch.where(over, self.current, self.last)
+            self.current = torch.where(over, 0.0, self.current)
+
+    def mean(self) -> tuple[Tensor, Tensor]:
+        """[N] mean over lanes of the return of each one's last whole episode, and its standard error.
+
+        nan before the first episode, and the second. (A mean over the episodes that happened to end in a few steps
+        would favour long ones in some, short in others.)
+        """
+        mean, whole = self.last.nanmean(dim=0), (~self.last.isnan()).sum(dim=0)
+        squares = (self.last - mean).square().nansum(dim=0)
+        return mean, (squares / (whole - 1) / whole).sqrt()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"current": self.current.clone(), "last": self.last.clone()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.current.copy_(torch.as_tensor(state["current"]))
+        self.last.copy_(torch.as_tensor(state["last"]))
 
 
 class Rollout:
@@ -77,14 +110,13 @@ class Collector:
         views: Sequence[Sequence[int]] | None = None,
         heads: Callable[[Space], Head] = head_of,
     ):
-        self.lanes, self.horizon, self.device = lanes, horizon, torch.device(device)
+        self.lanes, self.horizon, self.device, self.played = lanes, horizon, torch.device(device), 0
         self.views = [(seat,) for seat in range(len(lanes.agents))] if views is None else views
         self.rollouts = [
             Rollout(horizon, lanes.num_lanes, _seen(space), heads(actions), self.device)
             for space, actions in zip(lanes.observation_spaces, lanes.action_spaces, strict=True)
         ]
-        self.returns = torch.zeros(lanes.num_lanes, len(lanes.agents), device=self.device)  # of the episodes under way
-        self.last_returns = torch.full_like(self.returns, torch.nan)  # of each lane's last whole episode
+        self.returns = Returns(lanes.num_lanes, len(lanes.agents), self.device)
 
     def collect(self, actors: Sequence[Actor]) -> list[Rollout]:
         """Play on, seat i by actors[i]; the rollouts are overwritten next time.
@@ -101,6 +133,7 @@ class Collector:
                 write(rollout.alive, step, alive[:, seat])
             actions = tuple(self._act(step, seat, actor) for seat, actor in enumerate(actors))
             self._record(step, self.lanes.step(actions))
+            self.played += 1
             self._observe(step + 1)
         return self.rollouts
 
@@ -108,41 +141,17 @@ class Collector:
         """[T + 1, B, ...] what the seat's critic sees of the last rollout."""
         return _side_by_side([self.rollouts[other].observations for other in self.views[seat]])
 
-    def mean_returns(self) -> tuple[Tensor, Tensor]:
-        """[n] mean over lanes of the return of each one's last whole episode, and its standard error.
-
-        nan before the first episode, and the second. (A mean over the episodes that happened to end in one rollout
-        would favour long ones in some, short in others.)
-        """
-        mean, whole = self.last_returns.nanmean(dim=0), (~self.last_returns.isnan()).sum(dim=0)
-        squares = (self.last_returns - mean).square().nansum(dim=0)
-        return mean, (squares / (whole - 1) / whole).sqrt()
-
     def _act(self, step: int, seat: int, actor: Actor) -> Array:
         rollout, legal = self.rollouts[seat], self.lanes.legal(seat)
         noise = self.lanes.noise(Purpose.SEAT + seat, rollout.head.rows)
-        if legal is not None:
-            self._check_legal(seat, legal)
+        check_legal(self.lanes.agents[seat], self.lanes.acting[:, seat], legal, self.played)
         actions = rollout.act(step, actor(rollout, step), legal, noise)
         return like(rollout.head.played(actions), noise)
 
-    def _check_legal(self, seat: int, legal: tuple[Array, ...]) -> None:
-        acting = self.lanes.acting[:, seat]
-        for factor, mask in enumerate(legal):
-            stuck = acting & ~mask.any(1)
-            if stuck.any():
-                agent, lane = self.lanes.agents[seat], int(to_numpy(stuck).argmax())
-                raise ValueError(
-                    f"{agent} is to act in lane {lane}, but has no legal choice for factor {factor} of its action: "
-                    "a game has to leave it one"
-                )
-
     def _observe(self, step: int) -> None:
         for seat, rollout in enumerate(self.rollouts):
-            observed = self.lanes.observe(seat)
-            write(rollout.observations, step, observed)
-            if not math.isfinite(observed.sum()):  # which needs no other array, but may overflow
-                _check_finite(self.lanes.agents[seat], rollout.observations[step])
+            write(rollout.observations, step, self.lanes.observe(seat))
+            check_finite(self.lanes.agents[seat], rollout.observations[step], self.played)
 
     def _record(self, step: int, outcome: Outcome) -> None:
         done = outcome.done
@@ -154,11 +163,7 @@ class Collector:
             write(rollout.ended, step, ended[:, seat])
         if cut.any():
             self._bootstrap(step, cut)
-        self.returns += tensor(outcome.rewards, self.device)
-        if done.any():
-            over = tensor(done, self.device)[:, None]
-            self.last_returns = torch.where(over, self.returns, self.last_returns)
-            self.returns = torch.where(over, 0.0, self.returns)
+        self.returns.add(outcome.rewards, done)
 
     def _bootstrap(self, step: int, cut: Array) -> None:
         for seat, rollout in enumerate(self.rollouts):
@@ -180,11 +185,29 @@ def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(list(parts), -1)
 
 
-def _check_finite(agent: str, observations: Tensor) -> None:
-    wrong = ~observations.isfinite().flatten(1).all(1)
+def check_finite(agent: str, observations: Array, step: int) -> None:
+    """Raises FloatingPointError naming the first lane whose observations [B, ...] are not finite numbers."""
+    xp = array_namespace(observations)
+    if xp.isfinite(observations.sum()):  # which needs no other array, but may overflow
+        return
+    wrong = ~xp.isfinite(observations).reshape(len(observations), -1).all(1)
     if wrong.any():
-        lane = int(wrong.nonzero()[0])
-        raise FloatingPointError(f"{agent} observes {observations[lane]} in lane {lane}: observations must be finite")
+        lane = int(xp.nonzero(wrong)[0][0])
+        raise FloatingPointError(
+            f"{agent} observes {observations[lane]} in lane {lane} at step {step}: observations must be finite"
+        )
+
+
+def check_legal(agent: str, acting: Array, legal: Legal, step: int) -> None:
+    """Raises ValueError naming the first lane where the agent is acting [B] and has no legal choice."""
+    for factor, mask in enumerate(legal or ()):
+        stuck = acting & ~mask.any(1)
+        if stuck.any():
+            lane = int(array_namespace(stuck).nonzero(stuck)[0][0])
+            raise ValueError(
+                f"{agent} is to act in lane {lane} at step {step}, but has no legal choice for factor {factor} of its "
+                "action: a game has to leave it one"
+            )
 
 
 def _seen(space: Space) -> Box:

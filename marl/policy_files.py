@@ -1,8 +1,10 @@
 """Policies as files: JSON for what they are, safetensors for what they learnt; a round trip plays the same actions."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from itertools import pairwise
 from os import PathLike, fspath
 from pathlib import Path
@@ -21,9 +23,11 @@ from games.exact.strategies import MASS_TOLERANCE
 from games.game import Policy
 from games.policies import Uniform, UniformBox
 from games.pong.scripted import Follow
+from marl.cells import CELLS
 from marl.gaussian import GaussianPolicy
 from marl.networks import Layers
 from marl.policies import NeuralPolicy
+from marl.recurrent import RecurrentPolicy
 
 FORMAT = 1
 SCRIPTED: dict[str, type] = {
@@ -73,13 +77,32 @@ class Stored:
 
     def layers(self) -> Layers:
         """Of a perceptron; see `packed_layers`."""
+        sizes = self.sizes(least=2)
+        return self.numbered([(height, width) for width, height in pairwise(sizes)])
+
+    def sizes(self, least: int) -> list[int]:
+        """Of layers one after the other, that of the first one's input included."""
         sizes = self.value("layers", list)
-        if len(sizes) < 2 or not all(isinstance(size, int) and size > 0 for size in sizes):
-            raise ValueError(f"{self.path}: layers should be at least two sizes, got {sizes}")
+        if len(sizes) < least or not all(type(size) is int and size > 0 for size in sizes):
+            raise ValueError(f"{self.path}: layers should be at least {least} sizes, got {sizes}")
+        return sizes
+
+    def numbered(self, shapes: Sequence[tuple[int, int]]) -> Layers:
+        """Layers of weights of these shapes, by number."""
         return [
-            (self.tensor(f"{index}.weight", (height, width)), self.tensor(f"{index}.bias", (height,)))
-            for index, (width, height) in enumerate(pairwise(sizes))
+            (self.tensor(f"{index}.weight", shape), self.tensor(f"{index}.bias", shape[:1]))
+            for index, shape in enumerate(shapes)
         ]
+
+    def part(self, key: str) -> "Stored":
+        """What is kept under a key of the JSON, with the tensors of that prefix, as if it had files of its own."""
+        part = copy(self)
+        part.about = self.value(key, dict)
+        prefix = f"{key}."
+        part._tensors = {
+            name.removeprefix(prefix): found for name, found in self.tensors.items() if name.startswith(prefix)
+        }
+        return part
 
     def made(self, complaint: str, kind: Callable[..., Policy], *values: Any) -> Policy:
         """The policy of such values; that they make none is said with the complaint."""
@@ -127,6 +150,24 @@ def _unpack_gaussian(stored: Stored) -> Policy:
     return stored.made("low and high do not fit", GaussianPolicy, stored.layers(), low, high, greedy)
 
 
+def _pack_recurrent(policy: RecurrentPolicy) -> Packed:
+    about, tensors = packed_layers(policy.core)
+    head, head_tensors = LEARNT[type(policy.head)].pack(policy.head)
+    about |= {"cell": policy.cell, "layers": about["layers"][:-2], "units": policy.units}
+    about["head"] = {"policy": type(policy.head).__name__} | head
+    return about, tensors | {f"head.{name}": found for name, found in head_tensors.items()}
+
+
+def _unpack_recurrent(stored: Stored) -> Policy:
+    cell, units, sizes = stored.value("cell", str), stored.value("units", int), stored.sizes(least=1)
+    if cell not in CELLS:
+        raise ValueError(f"{stored.path}: cell should be one of {', '.join(CELLS)}, got {cell!r}")
+    gates = CELLS[cell].gates * units
+    torso = [(height, width) for width, height in pairwise(sizes)]
+    core = stored.numbered([*torso, (gates, sizes[-1]), (gates, units)])
+    return stored.made("head does not fit", RecurrentPolicy, core, _unpacked(stored.part("head")))
+
+
 def _pack_tabular(policy: TabularPolicy) -> Packed:
     (states, features), actions = policy.rows.shape, policy.table.shape[1]
     about = {"states": states, "features": features, "actions": actions}
@@ -145,9 +186,13 @@ def _unpack_tabular(stored: Stored) -> Policy:
 LEARNT: dict[type, Kind] = {
     NeuralPolicy: Kind(_pack_neural, _unpack_neural),
     GaussianPolicy: Kind(_pack_gaussian, _unpack_gaussian),
+    RecurrentPolicy: Kind(_pack_recurrent, _unpack_recurrent),
     TabularPolicy: Kind(_pack_tabular, _unpack_tabular),
 }
 """Policies with tensors to keep, by class: what `load_policy` may build besides."""
+
+ELSEWHERE = {"SB3Policy": "marl.sb3.files"}
+"""Modules that add a class to LEARNT when they are imported, by its name: they need packages not everybody has."""
 
 
 def save_policy(policy: Policy, stem: str | PathLike) -> None:
@@ -168,6 +213,7 @@ def save_policy(policy: Policy, stem: str | PathLike) -> None:
 
 def check_savable(policy: Policy) -> None:
     """Raises ValueError for a policy that `save_policy` cannot write."""
+    _import(type(policy).__name__)
     if type(policy) not in LEARNT and SCRIPTED.get(type(policy).__name__) is not type(policy):
         raise ValueError(f"can save {', '.join(_known())}, got {policy!r}: add its class to SCRIPTED, or to LEARNT")
 
@@ -175,12 +221,18 @@ def check_savable(policy: Policy) -> None:
 def load_policy(stem: str | PathLike) -> Policy:
     """The policy that `save_policy` wrote.
 
-    Raises ValueError naming the file, and the key where one is missing or wrong; FileNotFoundError without files.
+    Raises ValueError naming the file, and the key where one is missing or wrong; FileNotFoundError without files;
+    ModuleNotFoundError for a policy of a package that is not installed.
     """
     stored = Stored(stem)
     if stored.value("format", int) != FORMAT:
         raise ValueError(f"{stored.path}: format should be {FORMAT}, got {stored.about['format']}")
+    return _unpacked(stored)
+
+
+def _unpacked(stored: Stored) -> Policy:
     name = stored.value("policy", str)
+    _import(name)
     for kind, (_, unpack) in LEARNT.items():
         if kind.__name__ == name:
             return unpack(stored)
@@ -190,8 +242,13 @@ def load_policy(stem: str | PathLike) -> Policy:
     return stored.made(f"fields do not make a {name}", lambda: SCRIPTED[name](**values))
 
 
+def _import(name: str) -> None:
+    if name in ELSEWHERE:
+        import_module(ELSEWHERE[name])
+
+
 def _known() -> list[str]:
-    return [*(kind.__name__ for kind in LEARNT), *sorted(SCRIPTED)]
+    return [*dict.fromkeys([*(kind.__name__ for kind in LEARNT), *ELSEWHERE]), *sorted(SCRIPTED)]
 
 
 def _as_tuple(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """Policy-space response oracles: the outer loop as a generator."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -81,6 +82,29 @@ def psro(
         yield done
 
 
+@contextmanager
+def learning_lanes(
+    game: Game | Playable,
+    num_lanes: int,
+    populations: Populations,
+    sigma: np.ndarray,
+    seat: int,
+    reward: Literal["own", "team"] = "own",
+    device: str = "cpu",
+) -> Iterator[Versus]:
+    """Lanes that show one seat of the game, while the others play sigma; closed in the end.
+
+    With reward "team" the seat earns the sum of all agents' rewards. On a device other than the CPU, lanes of our games
+    and the others' policies live there too.
+    """
+    if reward not in ("own", "team"):
+        raise ValueError(f"reward is 'own' or 'team', got {reward!r}")
+    put = np.asarray if device == "cpu" else partial(as_tensor, device=device)
+    opponents = [[placed(policy, device) for policy in population] for population in populations]
+    with closing(lanes_of(game, num_lanes, put)) as lanes:
+        yield Versus(TeamReward(lanes) if reward == "team" else lanes, opponents, sigma, (seat,))
+
+
 def best_response(
     game: Game | Playable,
     oracle: Oracle,
@@ -97,17 +121,12 @@ def best_response(
     """One unit of work: train `seat` against the other seats' play of sigma.
 
     The result is a pure function of (game, oracle, populations, sigma, seed, unit, start). Training goes on from the
-    policy `start`, or begins from scratch. With reward "team" the seat learns to maximise the sum of all agents'
-    rewards. On a device other than the CPU the lanes live there too; the policy comes back on the CPU.
+    policy `start`, or begins from scratch. Rewards and devices are those of `learning_lanes`; the policy comes back on
+    the CPU.
     """
-    if reward not in ("own", "team"):
-        raise ValueError(f"reward is 'own' or 'team', got {reward!r}")
-    put = np.asarray if device == "cpu" else partial(as_tensor, device=device)
-    opponents = [[placed(policy, device) for policy in population] for population in populations]
     warm = None if start is None else {0: start}
-    with closing(lanes_of(game, oracle.num_lanes, put)) as lanes:
-        versus = Versus(TeamReward(lanes) if reward == "team" else lanes, opponents, sigma, (seat,))
-        return placed(oracle.train(versus, (0,), unit_seed(seed, unit), device, warm, progress)[0], "cpu")
+    with learning_lanes(game, oracle.num_lanes, populations, sigma, seat, reward, device) as lanes:
+        return placed(oracle.train(lanes, (0,), unit_seed(seed, unit), device, warm, progress)[0], "cpu")
 
 
 def placed(policy: Policy, device: str) -> Policy:

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.golden_cases import CASES, SELECTED
 
 ROOT = Path(__file__).resolve().parents[1]
-OF_PARTS_TO_COME = {"rl_thresholds", "buffers", "nfsp"}
+OF_PARTS_TO_COME = {"rl_thresholds", "nfsp"}
 CLAIMS = {"xdo-leduc-claim"}
 """Sentences without a number that could be tested."""
 

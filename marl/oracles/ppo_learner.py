@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor
 
 from games.game import Lanes, Policy
@@ -103,7 +102,7 @@ class PPOLearner:
         rollouts = self.collector.collect(self._actors())
         steps = (update + 1) * self.settings.batch
         metrics: dict[str, float] = {"update": update + 1, "steps": steps}
-        returns, errors = (statistic.tolist() for statistic in self.collector.mean_returns())
+        returns, errors = (statistic.tolist() for statistic in self.collector.returns.mean())
         for column in range(len(self.seats)):
             metrics |= self._named(column, {"return": returns[column], "return_error": errors[column]})
         for group, trainee in zip(self.groups, self.trainees, strict=True):
@@ -134,15 +133,14 @@ class PPOLearner:
         return {
             "updates": self.done_updates,
             "lanes": self.lanes.state_dict(),
-            "returns": self.collector.returns.clone(),
-            "last_returns": self.collector.last_returns.clone(),
+            "returns": self.collector.returns.state_dict(),
             "trainees": [trainee.state_dict() for trainee in self.trainees],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.done_updates = state["updates"]
         self.lanes.load_state_dict(state["lanes"])
-        self.collector.returns.copy_(torch.as_tensor(state["returns"]))
-        self.collector.last_returns.copy_(torch.as_tensor(state["last_returns"]))
+        self.collector.returns.load_state_dict(state["returns"])
+        self.collector.played = self.done_updates * self.settings.horizon
         for trainee, saved in zip(self.trainees, state["trainees"], strict=True):
             trainee.load_state_dict(saved)

@@ -1,6 +1,7 @@
 """What one update of PPO makes of a rollout: advantages, and clipped steps of a policy and a critic network."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,17 +11,19 @@ from torch import Tensor
 from games.game import Policy
 from games.noise import Noise, Purpose, unit_seed
 from marl.collect import Rollout
-from marl.losses import PolicyGradient, ValueGradient, explained_variance, gae, normalised, value_gradient
+from marl.heads import Head
+from marl.losses import PolicyGradient, explained_variance, gae, normalised, value_gradient
 from marl.networks import (
     Layers,
     Parameters,
     backward,
+    channels,
+    check_takes,
     clip_norm,
     convolutions,
     forward,
     in_bfloat16,
     last_outputs,
-    last_rows,
     layer_inputs,
     orthogonal_layers,
     policy_outputs,
@@ -32,12 +35,21 @@ WATCHED = ("value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
 KL = WATCHED.index("approx_kl")
 
 
-class GradientStep(NamedTuple):
-    """What one step found."""
+class Objective(NamedTuple):
+    """Gradients of the losses of M samples by the outputs of both networks, and what was found on the way."""
 
-    by_policy: PolicyGradient
-    by_values: ValueGradient
-    norm: Tensor  # of the actor's gradient, before it was clipped
+    by_outputs: Tensor  # [M, O]
+    by_values: Tensor  # [M, 1]
+    policy: PolicyGradient
+    value_loss: Tensor  # [M]
+    sample: dict[str, Tensor]
+
+    def watched(self) -> tuple[Tensor, ...]:
+        """All WATCHED but the last."""
+        found, acting = self.policy, self.sample["acting"]
+        kl = (found.log_ratio.exp() - 1 - found.log_ratio) * acting  # [Schulman 2020]
+        value_loss, entropy = self.value_loss * self.sample["alive"], found.entropy * acting
+        return value_loss.mean(), entropy.mean(), kl.mean(), (found.clipped * acting).mean()
 
 
 class Trainee:
@@ -61,7 +73,8 @@ class Trainee:
         torso, features = convolutions(self.seen_shape, generator)
         critic = [*torso, *orthogonal_layers((features, *settings.hidden, 1), 1.0, generator)]
         if start is not None:
-            actor = self.head.resumed(start, shape)
+            actor = self.head.resumed(start, channels(shape))
+            check_takes(actor, shape)
         self.parameters = Parameters([actor, critic], device)
         self.actor, self.critic = self.parameters.networks
         self.shuffles = Noise(seed, [f"shuffle/{name}"])
@@ -85,46 +98,27 @@ class Trainee:
         samples = [
             {name: part[..., first : first + rows] for name, part in batch.items()} for first in range(0, size, rows)
         ]
-        watched, steps = self._descend(samples, rates)
-        means = torch.stack([torch.stack(metrics) for metrics in watched]).mean(0)
+        epochs = 0 if any(not view.seen for view in self.views) else settings.epochs  # how large are features?
+        told = passes(settings, self.parameters, rates, samples, partial(self._differentiate, rates), epochs)
         self._look(rollouts, seen)
-        told = {"explained_variance": fit.item(), "epochs": steps / settings.minibatches}
-        return dict(zip(WATCHED, means.tolist(), strict=True)) | told
+        return told | {"explained_variance": fit.item()}
 
-    def _descend(self, samples: Sequence[dict[str, Tensor]], rates: Rates) -> tuple[list[tuple[Tensor, ...]], int]:
-        """Gradient steps, until one would go too far; the WATCHED of the last epoch's, and how many were taken."""
-        if any(not view.seen for view in self.views):  # as yet nobody knows how large features are
-            return [_watched(sample, self._differentiate(sample, rates)) for sample in samples], 0
-        epochs, target = self.settings.epochs, self.settings.target_kl
-        for epoch in range(epochs):
-            watched = []
-            for index, sample in enumerate(samples):
-                step = self._differentiate(sample, rates)
-                if target is not None or epoch == epochs - 1:
-                    watched.append(_watched(sample, step))
-                if target is not None and watched[-1][KL] > 1.5 * target:
-                    return watched, epoch * len(samples) + index
-                self.parameters.descend(rates.learning_rate)
-        return watched, epochs * len(samples)
-
-    def _differentiate(self, sample: dict[str, Tensor], rates: Rates) -> GradientStep:
-        """Write the parameters' gradients, clipped, and say what was found on the way."""
-        settings, parameters = self.settings, self.parameters
+    def _differentiate(self, rates: Rates, sample: dict[str, Tensor]) -> Objective:
+        """Write the parameters' gradients."""
         actor, critic = self._computing(self.actor), self._computing(self.critic)
         actor_inputs = layer_inputs(actor, self._shown(0, sample["observations"].movedim(-1, 0)))
         critic_inputs = layer_inputs(critic, self._shown(1, sample["seen"].movedim(-1, 0)))
-        found = self.head.gradient(last_outputs(actor, actor_inputs[-1]), sample, rates.clip, rates.entropy_coef)
-        valued = value_gradient(
-            last_rows(critic, critic_inputs[-1])[:, 0],
-            sample["targets"],
-            sample.get("old_values"),
-            settings.clip_value,
+        found = objective(
+            self.settings,
+            self.head,
+            last_outputs(actor, actor_inputs[-1]),
+            last_outputs(critic, critic_inputs[-1])[0],
+            sample,
+            rates,
         )
-        by_value = valued.values * sample["alive"] * (settings.value_coef / len(valued.values))
-        backward(actor, parameters.gradients[0], actor_inputs, found.outputs.t())
-        backward(critic, parameters.gradients[1], critic_inputs, by_value[:, None])
-        norms = [clip_norm(part, settings.max_grad_norm) for part in parameters.parts]
-        return GradientStep(found, valued, norms[0])
+        backward(actor, self.parameters.gradients[0], actor_inputs, found.by_outputs)
+        backward(critic, self.parameters.gradients[1], critic_inputs, found.by_values)
+        return found
 
     def values(self, observed: Tensor) -> Tensor:
         """[...] expected discounted returns from what the critic sees [..., D] or [..., C, H, W]."""
@@ -157,7 +151,10 @@ class Trainee:
         Samples are the last axis of every part, so that a minibatch is a slice of each.
         """
         values = [self.values(observed) for observed in seen]
-        bootstrapped = [next_values(rollout, now, self.values) for rollout, now in zip(rollouts, values, strict=True)]
+        bootstrapped = [
+            next_values(rollout, now, lambda step, lanes, final: self.values(final))
+            for rollout, now in zip(rollouts, values, strict=True)
+        ]
         estimated, fit = estimates(
             self.settings, rollouts, joined([now[:-1] for now in values]), joined(bootstrapped), self.scale, self.critic
         )
@@ -198,19 +195,57 @@ class Trainee:
             view.load_state_dict(saved)
 
 
-def _watched(sample: dict[str, Tensor], step: GradientStep) -> tuple[Tensor, ...]:
-    """The WATCHED of a step."""
-    found, acting = step.by_policy, sample["acting"]
-    kl = (found.log_ratio.exp() - 1 - found.log_ratio) * acting  # [Schulman 2020]
-    value_loss = step.by_values.loss * sample["alive"]
-    return value_loss.mean(), (found.entropy * acting).mean(), kl.mean(), (found.clipped * acting).mean(), step.norm
+def objective(
+    settings: PPO, head: Head, outputs: Tensor, values: Tensor, sample: dict[str, Tensor], rates: Rates
+) -> Objective:
+    """Of the policy's outputs [O, M] and the critic's values [M], in the scale of the targets."""
+    found = head.gradient(outputs, sample, rates.clip, rates.entropy_coef)
+    valued = value_gradient(values, sample["targets"], sample.get("old_values"), settings.clip_value)
+    by_values = valued.values * sample["alive"] * (settings.value_coef / len(values))
+    return Objective(found.outputs.t(), by_values[:, None], found, valued.loss, sample)
 
 
-def next_values(rollout: Rollout, values: Tensor, valued: Callable[[Tensor], Tensor]) -> Tensor:
-    """[T, B] values of the states that steps led to, before any restart; `values` [T + 1, B] are of what was seen."""
+def passes(
+    settings: PPO,
+    parameters: Parameters,
+    rates: Rates,
+    samples: Sequence[Any],
+    differentiate: Callable[[Any], Objective],
+    epochs: int,
+) -> dict[str, float]:
+    """Steps along clipped gradients, that `differentiate` writes, until one would go further than `target_kl` allows.
+
+    The WATCHED in the mean of the last epoch's steps, and how many `epochs` were taken, in parts too; with 0 epochs
+    all is only looked at.
+    """
+    steps, target = 0, settings.target_kl
+    for epoch in range(max(epochs, 1)):
+        watched: list[Tensor] = []
+        for sample in samples:
+            found = differentiate(sample)
+            norms = [clip_norm(part, settings.max_grad_norm) for part in parameters.parts]
+            if target is not None or epoch >= epochs - 1:
+                watched.append(torch.stack([*found.watched(), norms[0]]))
+            if epochs and target is not None and watched[-1][KL] > 1.5 * target:
+                return _told(watched, steps / len(samples))
+            if epochs:
+                parameters.descend(rates.learning_rate)
+                steps += 1
+    return _told(watched, steps / len(samples))
+
+
+def _told(watched: Sequence[Tensor], epochs: float) -> dict[str, float]:
+    return dict(zip(WATCHED, torch.stack(list(watched)).mean(0).tolist(), strict=True)) | {"epochs": epochs}
+
+
+def next_values(rollout: Rollout, values: Tensor, valued: Callable[[int, Tensor, Tensor], Tensor]) -> Tensor:
+    """[T, B] values of the states that steps led to, before any restart; `values` [T + 1, B] are of what was seen.
+
+    `valued(step, lanes, observations)` are of what was seen last in lanes that were cut in that step.
+    """
     found = values[1:].clone()
     for step, lanes, final in rollout.finals:
-        found[step, lanes] = valued(final)
+        found[step, lanes] = valued(step, lanes, final)
     return found
 
 

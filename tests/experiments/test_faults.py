@@ -2,7 +2,6 @@
 
 import datetime
 import itertools
-import multiprocessing
 import os
 import random
 import shutil
@@ -19,6 +18,7 @@ from experiments.stop import guarded
 from marl import failpoints
 from marl.workers import Here, Unit
 from tests.experiments.tiny import ALONE, ROOT, SCRIPT, TINY, contents
+from tests.processes import ended
 
 KILLS = 50
 PLACES = [("file written", 7), ("folder listed", 9), ("folder renamed", 4), ("unit finished", 3), ("run finished", 1)]
@@ -38,13 +38,7 @@ def started(run: Path, *more: str) -> subprocess.Popen:
 
 
 def killed_at(moment: str, count: int, run: Path) -> None:
-    """In a process of its own, forked from one that has imported what runs import, which takes longer than they do."""
-    forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["experiments.psro_bucket_brigade", "experiments.psro", "torch"])
-    process = forks.Process(target=doomed, args=(f"{moment}:{count}:kill", run))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
+    assert ended(doomed, f"{moment}:{count}:kill", run) == -signal.SIGKILL
 
 
 def doomed(failpoint: str, run: Path) -> None:

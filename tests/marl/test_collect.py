@@ -15,7 +15,7 @@ from marl.collect import Collector
 from marl.losses import gae
 from marl.networks import policy_layers
 from marl.oracles import PPO
-from tests.marl.small_games import Fixed, Patience, playing
+from tests.marl.small_games import Fixed, Spoilt, playing
 
 FIRST, SECOND = range(2)
 
@@ -128,28 +128,11 @@ def test_ppo_learns_what_pays_only_after_the_others_turn():
     assert policy.act(start, None, None, np.zeros((1, 0)))[0] == 1
 
 
-@dataclass(frozen=True)
-class Spoilt(Patience):
-    """Patience whose third lane observes what is no number from the third step on, or leaves no choice to who acts."""
-
-    blind: bool = False
-
-    def observe(self, params, state, seat):
-        seen = super().observe(params, state, seat)
-        seen[2, 0] = np.nan if self.blind and state.step[2] == 3 else seen[2, 0]
-        return seen
-
-    def legal(self, params, state, seat):
-        mask = np.array(super().legal(params, state, seat)[0])
-        mask[2] &= self.blind or state.step[2] != 3
-        return (mask,)
-
-
 @pytest.mark.parametrize(
     ("blind", "error", "complaint"),
     [
-        (True, FloatingPointError, r"observes .*nan.* in lane 2"),
-        (False, ValueError, "is to act in lane 2, but has no legal choice for factor 0"),
+        (True, FloatingPointError, r"observes .*nan.* in lane 2 at step 3"),
+        (False, ValueError, "is to act in lane 2 at step 3, but has no legal choice for factor 0"),
     ],
 )
 def test_games_that_cannot_be_learnt_from_are_named_with_the_lane(blind, error, complaint):

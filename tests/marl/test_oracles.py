@@ -4,10 +4,12 @@ import dataclasses
 import subprocess
 import sys
 from collections.abc import Callable
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+import torch
 
 from games import make
 from games.exact import TabularPolicy
@@ -15,7 +17,9 @@ from games.game import Lanes
 from games.lanes import GameLanes
 from games.noise import Purpose
 from games.versus import Versus
-from marl.oracles import ORACLES, PPO, Exact, Learner, Oracle
+from marl.networks import FORBIDDEN
+from marl.oracles import DQN, ORACLES, PPO, SAC, SB3, BehaviouralCloning, Exact, JointTraining, Learner, Oracle
+from marl.policies import NeuralPolicy
 from marl.policy_files import load_policy, save_policy
 from tests.marl.small_games import Lock
 
@@ -44,10 +48,58 @@ def against_rock(number):
     return Versus(GameLanes(game, number), [[rock], [rock]], np.ones((1, 1)), [0])
 
 
+EXPERTS = TemporaryDirectory()
+
+
+def dialler():
+    """Files of a policy for the lock that dials what is shown, one wheel below the other."""
+    weights, bias = torch.zeros(10, 8), torch.zeros(10)
+    weights[range(5), range(5)] = weights[range(5, 8), range(5, 8)] = 1.0
+    bias[8:] = FORBIDDEN
+    path = f"{EXPERTS.name}/dialler"
+    save_policy(NeuralPolicy([(weights, bias)], (5, 3), flat=False, greedy=True), path)
+    return path
+
+
+QUICK_PPO = PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,))
 QUICK = {
+    "behavioural_cloning": Quick(
+        BehaviouralCloning(dialler(), steps=1024, num_lanes=64, epochs=10, learning_rate=2e-2, hidden=(16,)),
+        lock,
+        Lock.best,
+        seeded=True,
+    ),
+    "dqn": Quick(
+        DQN(
+            steps=16_384,
+            num_lanes=64,
+            horizon=4,
+            gradient_steps=16,
+            learning_rate=1e-2,
+            target_rate=0.1,
+            learning_starts=256,
+            hidden=(32,),
+        ),
+        lock,
+        Lock.best,
+        seeded=True,
+    ),
     "exact": Quick(Exact(), against_rock, 1.0, seeded=False),
-    "ppo": Quick(
-        PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,)),
+    "joint": Quick(JointTraining(QUICK_PPO, "shared", "central", 1.0), lock, Lock.best, seeded=True),
+    "ppo": Quick(QUICK_PPO, lock, Lock.best, seeded=True),
+    "sb3": Quick(
+        SB3(
+            "MaskablePPO",
+            steps=4096,
+            num_lanes=64,
+            settings={"n_steps": 4, "n_epochs": 4, "learning_rate": 2e-2, "policy_kwargs": {"net_arch": [32]}},
+        ),
+        lock,
+        Lock.best,
+        seeded=True,
+    ),
+    "sac": Quick(
+        SAC(steps=4_096, num_lanes=64, horizon=16, random_steps=512, gradient_steps=8, batch_size=128, hidden=(16,)),
         lock,
         Lock.best,
         seeded=True,

@@ -72,7 +72,7 @@ def test_returns_come_with_their_standard_error():
     lanes.reset(0)
     layers = policy_layers(8, (), (5, 3), np.random.default_rng(0))
     rewards = collector.collect([playing(layers)])[0].rewards[-1].double()
-    mean, error = collector.mean_returns()
+    mean, error = collector.returns.mean()
     assert mean.item() == pytest.approx(rewards.mean().item())
     assert error.item() == pytest.approx((rewards.std() / 16).item(), rel=1e-5)
 

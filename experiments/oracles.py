@@ -1,0 +1,196 @@
+"""Which oracle trains best responses: named by --oracle, its settings options of that name (--sac.steps ...)."""
+
+import json
+from dataclasses import field, fields, make_dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar, get_origin
+
+import tyro
+
+from games.spelling import unknown
+from marl.oracles import ORACLES, PPO, Exact, Oracle
+
+# What imports torch, or takes its time, is imported where it is used: --help answers at once.
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from games.game import Game, Playable, Policy
+    from games.versus import Populations
+
+SMALL: dict[str, dict[str, Any]] = {
+    "ppo": {"steps": 512, "num_lanes": 16, "horizon": 16, "epochs": 1, "minibatches": 1, "hidden": (16,)},
+    "recurrent_ppo": {"steps": 512, "num_lanes": 16, "horizon": 16, "epochs": 1, "minibatches": 1, "units": 8},
+    "sac": {"steps": 512, "num_lanes": 4, "horizon": 16, "random_steps": 64, "batch_size": 16, "hidden": (16,)},
+    "sb3": {"steps": 2048, "num_lanes": 1},
+}
+"""Budgets that take seconds, by oracle: what differs from its defaults."""
+
+
+REGISTRY = tyro.constructors.ConstructorRegistry()
+"""How options are read that tyro alone would not read so."""
+
+
+@REGISTRY.primitive_rule
+def _as_json(info: tyro.constructors.PrimitiveTypeInfo) -> tyro.constructors.PrimitiveConstructorSpec | None:
+    """Settings of any names, as a JSON object."""
+    if get_origin(info.type) is not dict:
+        return None
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="JSON",
+        instance_from_str=lambda words: _object(words[0]),
+        is_instance=lambda value: isinstance(value, dict),
+        str_from_instance=lambda value: [json.dumps(value)],
+    )
+
+
+def _object(text: str) -> dict[str, Any]:
+    """Raises ValueError for what is no JSON object."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no JSON ({error}): write it as '{{\"name\": value}}'") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{text!r} is no JSON object: write it as '{{\"name\": value}}'")
+    return value
+
+
+class Choosing(Protocol):
+    """A configuration that names an oracle, and may have settings for it in a field of that name."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def oracle(self) -> str: ...
+
+
+class Preferring(Choosing, Protocol):
+    """One that always has settings for PPO."""
+
+    @property
+    def ppo(self) -> PPO: ...
+
+
+C = TypeVar("C", bound=Preferring)
+
+
+def check_oracle(name: str) -> None:
+    """Raises ValueError, with near matches, for a name that no oracle has."""
+    if name not in ORACLES:
+        raise unknown("oracle", name, ORACLES)
+
+
+def chosen(config: Choosing) -> Oracle:
+    """The oracle that a configuration names, with the settings it has for it, or the oracle's own defaults."""
+    return getattr(config, config.oracle) if hasattr(config, config.oracle) else ORACLES[config.oracle]()
+
+
+def with_oracle(config: C, name: str, settings: Oracle | None = None) -> C:
+    """The configuration with another oracle and its settings, by default the oracle's own.
+
+    It gets a field of the oracle's name, which tyro makes options of, in place of those for PPO. Raises ValueError for
+    a name that no oracle has.
+    """
+    check_oracle(name)
+    plain = getattr(config, "plain", type(config))  # it may have another oracle's settings already
+    values = {entry.name: getattr(config, entry.name) for entry in fields(plain)} | {"oracle": name}
+    if name == "ppo" or not fields(ORACLES[name]):
+        return plain(**values)
+    kind = make_dataclass(
+        plain.__name__,
+        [
+            ("ppo", Annotated[PPO, tyro.conf.Suppress], field(default=config.ppo)),
+            (name, ORACLES[name], field(default_factory=ORACLES[name])),
+        ],
+        bases=(plain,),
+        namespace={"__doc__": plain.__doc__, "plain": plain},
+        frozen=True,
+    )
+    return kind(**values, **{name: settings or ORACLES[name]()})
+
+
+def small(name: str, settings: Oracle) -> Oracle:
+    """The oracle with a budget that takes seconds."""
+    return replace(settings, **SMALL.get(name, {}))  # type: ignore[type-var]
+
+
+def with_steps(oracle: Oracle, steps: int, option: str) -> Oracle:
+    """The oracle with another budget, which `option` gave. Raises ValueError where it cannot work."""
+    if "steps" not in {entry.name for entry in fields(oracle)}:  # type: ignore[arg-type]
+        raise ValueError(f"{type(oracle).__name__} has no steps to be set: leave out {option}, or set it to 0")
+    try:
+        return replace(oracle, steps=steps)  # type: ignore[type-var]
+    except ValueError as error:
+        raise ValueError(f"{option}={steps} cannot work: {error}") from None
+
+
+def check_trainable(
+    game: "Game | Playable", name: str, oracle: Oracle, initial: "Sequence[Policy]"
+) -> "dict[int, Policy]":
+    """What the oracle makes, before it has learned, of the first seat of every kind; `initial` has a policy a seat.
+
+    Raises ValueError for a game, called `name`, that has seats it cannot train, as its learner says, and where what it
+    makes cannot be saved.
+    """
+    import numpy as np
+
+    populations, sigma = [[policy] for policy in initial], np.ones((1,) * len(initial))
+    spaces = [str(pair) for pair in zip(game.observation_spaces, game.action_spaces, strict=True)]
+    kinds = sorted({spaces.index(kind) for kind in spaces})
+    return {seat: untrained(game, name, oracle, populations, sigma, seat) for seat in kinds}
+
+
+def untrained(
+    game: "Game | Playable",
+    name: str,
+    oracle: Oracle,
+    populations: "Populations",
+    sigma: "np.ndarray",
+    seat: int,
+    start: "Policy | None" = None,
+) -> "Policy":
+    """What the oracle makes of a seat, against those who play sigma, before it has learned. Errors as above."""
+    from marl.policy_files import check_savable
+    from marl.psro import learning_lanes
+
+    try:
+        with learning_lanes(game, oracle.num_lanes, populations, sigma, seat) as lanes:
+            policy = oracle.learner(lanes, (seat,), 0, start=None if start is None else {seat: start}).policies[seat]
+        check_savable(policy)
+        if isinstance(oracle, Exact):
+            _check_told_apart(game, seat)
+    except (ValueError, ModuleNotFoundError) as error:
+        which, agent = type(oracle).__name__, game.agents[seat]
+        raise ValueError(f"{which} cannot train {agent} of {name}: {error}{_advice(game, seat)}") from error
+    return policy
+
+
+def _advice(game: "Game | Playable", seat: int) -> str:
+    """What may be done about the spaces of somebody else's environment."""
+    from gymnasium.spaces import Box
+
+    from games.external import External
+
+    if not isinstance(game, External):
+        return ""
+    if isinstance(game.action_spaces[seat], Box):
+        return "; or give the environment bins, as in name(bins=5), for so many values a dimension"
+    if len(game.observation_spaces[seat].shape) > 1:
+        return '; or give the environment images="flat"'
+    return ""
+
+
+def _check_told_apart(game: "Game | Playable", seat: int) -> None:
+    """Raises ValueError where information states look the same: an exact best response may differ there."""
+    from games.exact import observations
+    from marl.exact import tree_game
+
+    rows = observations(tree_game(game), seat)
+    looks = len({row.tobytes() for row in rows})
+    if looks < len(rows):
+        raise ValueError(
+            f"exact best responses cannot be played where player {seat} is shown only {looks:,} different observations "
+            f"in {len(rows):,} information states: use --oracle ppo, or a game that shows players their own past "
+            "(goofspiel does with imp_info=true,points_order=descending)"
+        )

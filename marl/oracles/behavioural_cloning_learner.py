@@ -1,0 +1,97 @@
+"""The learning behind `BehaviouralCloning`: the expert plays once, then a network is fitted to what it did."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from games.game import Lanes, Policy
+from marl.collect import Returns
+from marl.demonstrations import demonstrate
+from marl.imitation import Student
+from marl.oracles.behavioural_cloning import BehaviouralCloning
+from marl.policy_files import load_policy
+
+
+class CloningLearner:
+    """Implements `marl.oracles.Learner`; see `BehaviouralCloning.learner`."""
+
+    def __init__(
+        self,
+        settings: BehaviouralCloning,
+        lanes: Lanes,
+        seats: Sequence[int],
+        seed: int,
+        device: str,
+        start: Mapping[int, Policy],
+    ):
+        if len(seats) != len(lanes.agents) or len(set(seats)) != len(seats):
+            raise ValueError(f"seats must name each of the lanes' {len(lanes.agents)} seats once, got {tuple(seats)}")
+        if lanes.num_lanes != settings.num_lanes:
+            raise ValueError(f"cloning was set to num_lanes={settings.num_lanes}, got lanes of {lanes.num_lanes}")
+        if not settings.expert:
+            raise ValueError("behavioural cloning needs an expert: the files of a policy, without their endings")
+        self.settings, self.lanes, self.seats, self.epochs = settings, lanes, tuple(seats), 0
+        self.expert = load_policy(settings.expert)
+        self.returns = Returns(lanes.num_lanes, len(seats), device)
+        spaces = zip(lanes.observation_spaces, lanes.action_spaces, strict=True)
+        self.students = [
+            Student(settings, *pair, seat, seed, device, start.get(seat))
+            for seat, pair in zip(self.seats, spaces, strict=True)
+        ]
+        lanes.reset(seed, "train")
+
+    @property
+    def finished(self) -> bool:
+        return self.epochs >= self.settings.epochs
+
+    @property
+    def policies(self) -> dict[int, Policy]:
+        return {seat: student.policy() for seat, student in zip(self.seats, self.students, strict=True)}
+
+    def update(self) -> dict[str, float]:
+        """One epoch, before the first of which the expert plays; metrics are `.../seat` where several seats learn.
+
+        `return` and `return_error` are of the expert's play. `loss` is the epoch's mean, `uniform_loss` that of who
+        knows nothing but what is legal; `miss` how often the likeliest choice is not the expert's, or how far off the
+        mean action is, in widths of the box; `held_out_loss` and `held_out_miss` the same after the epoch, in lanes
+        that are not learnt from. Raises FloatingPointError where a loss or a weight is no longer finite.
+        """
+        settings = self.settings
+        if not self.epochs:
+            self._watch()
+        means, errors = (statistic.tolist() for statistic in self.returns.mean())
+        metrics: dict[str, float] = {"update": self.epochs + 1, "steps": settings.total_steps}
+        for column, (seat, student) in enumerate(zip(self.seats, self.students, strict=True)):
+            watched = {"return": means[column], "return_error": errors[column]} | student.epoch(
+                self.epochs, settings.rate(self.epochs)
+            )
+            if not (math.isfinite(watched["loss"]) and student.parameters.vector.isfinite().all()):
+                raise FloatingPointError(
+                    f"seat {seat} diverged in epoch {self.epochs + 1}, after {settings.total_steps} steps of play: "
+                    f"{watched}; lower learning_rate"
+                )
+            metrics |= {name if len(self.seats) == 1 else f"{name}/{seat}": value for name, value in watched.items()}
+        self.epochs += 1
+        return metrics
+
+    def _watch(self) -> None:
+        settings, device = self.settings, self.returns.current.device
+        expert = self.expert.to(device) if hasattr(self.expert, "to") else self.expert
+        steps = settings.total_steps // settings.num_lanes
+        shown, self.returns = demonstrate(self.lanes, [expert] * len(self.seats), steps, device)
+        for student, demonstrations in zip(self.students, shown, strict=True):
+            student.watch(demonstrations)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The lanes are not part of it: after the first update they are done with."""
+        return {
+            "epochs": self.epochs,
+            "returns": self.returns.state_dict(),
+            "students": [student.state_dict() for student in self.students],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.epochs = state["epochs"]
+        self.returns.load_state_dict(state["returns"])
+        for student, saved in zip(self.students, state["students"], strict=True):
+            student.load_state_dict(saved)

@@ -1,0 +1,83 @@
+"""PPO with a memory as a best-response oracle: its hyperparameters (the learning is in recurrent_trainee.py)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from games.game import Lanes, Policy
+from games.numbers import whole
+from marl.oracles.oracle import Learner
+from marl.oracles.ppo import MOST_UNITS, PPO
+
+
+@dataclass(frozen=True)
+class RecurrentPPO(PPO):
+    """PPO whose actor and critic each remember their episode in a recurrent cell of their own; as `PPO` in all else.
+
+    Memories are carried from rollout to rollout, and put back exactly where episodes start. Gradients go back through
+    `sequence` steps, from the memory that was recorded there, which the weights of now may warm for `burn_in` steps
+    [Kapturowski et al. 2019]. It takes masks, several factors, and continuous actions where PPO does.
+
+    Raises ValueError for settings that cannot be trained with.
+    """
+
+    steps: int = 1_000_000
+    num_lanes: int = 256
+    horizon: int = 32
+    minibatches: int = 4
+    epochs: int = 4
+    learning_rate: float = 3e-3
+    gae_lambda: float = 0.95
+    hidden: tuple[int, ...] = ()
+    """Units of the hidden layers before the cells, of the actor, and of the critic."""
+    cell: Literal["lstm", "gru"] = "lstm"
+    """Long short-term memory, or gated recurrent units."""
+    units: int = 64
+    """Of each cell."""
+    sequence: int = 16
+    """Steps that gradients go back through at most; minibatches are of such sequences."""
+    burn_in: int = 0
+    """Steps before each sequence that only warm the memory it starts from."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cell not in ("lstm", "gru"):
+            raise ValueError(f"cell must be lstm or gru, got {self.cell!r}")
+        for name in ("normalise_observations", "autocast"):
+            if getattr(self, name):
+                raise ValueError(f"{name} is PPO's alone: recurrent networks take observations as they are, in float32")
+        whole("units", self.units, 1, MOST_UNITS)
+        whole("sequence", self.sequence, 1)
+        whole("burn_in", self.burn_in, 0)
+        if self.horizon % self.sequence:
+            raise ValueError(f"sequence={self.sequence} must divide horizon={self.horizon} evenly")
+        if self.burn_in > self.horizon:
+            raise ValueError(f"burn_in={self.burn_in} must be at most horizon={self.horizon}")
+        if self.sequences % self.minibatches:
+            raise ValueError(
+                f"minibatches={self.minibatches} must divide the {self.sequences} sequences of a rollout evenly, "
+                f"num_lanes={self.num_lanes} * horizon={self.horizon} / sequence={self.sequence}"
+            )
+
+    @property
+    def sequences(self) -> int:
+        """Of one rollout, over all lanes."""
+        return self.num_lanes * (self.horizon // self.sequence)
+
+    def learner(
+        self,
+        lanes: Lanes,
+        seats: Sequence[int],
+        seed: int,
+        device: str = "cpu",
+        start: Mapping[int, Policy] | None = None,
+    ) -> Learner:
+        """Independent recurrent PPO for every seat of the lanes, which are reset; see `Oracle`.
+
+        Raises ValueError where lanes and seats do not fit, or a policy to start from is not a recurrent one of this
+        game.
+        """
+        from marl.oracles.ppo_learner import PPOLearner  # torch takes a second to import, --help should not
+        from marl.oracles.recurrent_trainee import RecurrentTrainee
+
+        return PPOLearner(self, lanes, seats, seed, device, start or {}, trained=RecurrentTrainee)

@@ -1,0 +1,234 @@
+"""What one update of recurrent PPO makes of a rollout: sequences of steps, each from the memory it started with."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from games.game import Policy
+from games.lanes import tree_leaves, tree_map
+from games.noise import Noise, Purpose, unit_seed
+from marl.cells import Leaves
+from marl.collect import Rollout
+from marl.heads import Head
+from marl.networks import Layers, Parameters, last_outputs, orthogonal_layers
+from marl.networks import backward as head_backward
+from marl.oracles.ppo import Rates
+from marl.oracles.ppo_trainee import Objective, estimates, joined, next_values, objective, passes
+from marl.oracles.recurrent_ppo import RecurrentPPO
+from marl.recurrent import RecurrentPolicy, Trace, backward, fresh_memory, put_back, recurrent_core, step, unroll
+from marl.scales import ReturnScale
+
+
+class Walk(NamedTuple):
+    """Steps of M lanes as both networks took them."""
+
+    observations: Tensor  # [L, M, D]
+    seen: Tensor  # [L, M, D'] by the critic
+    starts: Tensor  # [L, M] bool: where an episode did
+    memories: tuple[Leaves, Leaves]  # [L, M, H] of actor and critic before each step
+
+
+class Place:
+    """One seat as its trainee goes through it: memories, where episodes start, and the steps to burn in with."""
+
+    def __init__(self, cores: Sequence[Layers], rollout: Rollout, features_seen: int, burn_in: int):
+        lanes, device = rollout.rewards.shape[1], rollout.device
+        self.burn_in = burn_in
+        self.actor, self.critic = (
+            tuple(torch.as_tensor(leaf, device=device) for leaf in fresh_memory(core, lanes)) for core in cores
+        )
+        self.start = torch.ones(lanes, dtype=torch.bool, device=device)
+        self.recorded: list[Leaves] = []
+        observations = rollout.observations[:1].expand(burn_in, *rollout.observations.shape[1:])
+        seen = rollout.rewards.new_zeros(burn_in, lanes, features_seen)
+        starts = self.start.expand(burn_in, lanes)
+        memories = tuple(tree_map(lambda leaf: leaf.expand(burn_in, *leaf.shape), (self.actor, self.critic)))
+        self.past = Walk(*tree_map(torch.zeros_like, (observations, seen, starts, memories)))
+
+    def act(self, core: Layers, rollout: Rollout, index: int) -> Tensor:
+        """[B, H] outputs of the actor's core in a step of the rollout."""
+        if index == 0:
+            self.recorded.clear()
+        self.recorded.append(self.actor)
+        starts = rollout.ended[index - 1] if index else self.start
+        self.actor = step(core, rollout.observations[index], put_back(self.actor, _keep(starts)))
+        return self.actor[0]
+
+    def criticise(self, core: Layers, seen: Tensor, ended: Tensor) -> tuple[Trace, Tensor]:
+        """The critic's core on what it saw of a rollout [T + 1, B, D'], and where episodes started [T + 1, B]."""
+        starts = torch.cat([self.start[None], ended])
+        return unroll(core, seen, self.critic, starts), starts
+
+    def walked(self, rollout: Rollout, seen: Tensor, trace: Trace, starts: Tensor) -> Walk:
+        """[burn_in + T, B] the rollout's steps and those before it; the next rollout goes on from here."""
+        steps = len(rollout.rewards)
+        actor = tuple(torch.stack(leaves) for leaves in zip(*self.recorded, strict=True))
+        critic = tuple(leaf[:steps] for leaf in trace.before())
+        now = Walk(rollout.observations[:-1], seen[:-1], starts[:-1], (actor, critic))
+        walk = Walk(*tree_map(lambda old, new: torch.cat([old, new]), self.past, now))
+        self.critic = tuple(leaf[steps - 1].clone() for leaf in trace.after)
+        self.start = starts[-1].clone()
+        self.past = Walk(*tree_map(lambda leaf: leaf[steps:].clone(), walk))
+        return walk
+
+    def state_dict(self) -> list[Tensor]:
+        return [leaf.clone() for leaf in tree_leaves((self.actor, self.critic, self.start, self.past))]
+
+    def load_state_dict(self, state: Sequence[Tensor]) -> None:
+        leaves = iter(state)
+        self.actor, self.critic, self.start, self.past = tree_map(
+            lambda leaf: torch.as_tensor(next(leaves), device=leaf.device).clone(),
+            (self.actor, self.critic, self.start, self.past),
+        )
+
+
+class RecurrentTrainee:
+    """A recurrent network for the policy and one for the critic. Implements `Trained`."""
+
+    def __init__(
+        self,
+        settings: RecurrentPPO,
+        rollouts: Sequence[Rollout],
+        features_seen: int,
+        name: str,
+        seed: int,
+        start: Policy | None,
+    ):
+        self.settings, self.head = settings, rollouts[0].head
+        features, *more = rollouts[0].observations.shape[2:]
+        if more:
+            raise ValueError(f"recurrent networks see rows of features, got pictures {(features, *more)}: use PPO")
+        generator = np.random.default_rng(unit_seed(seed, f"init/{name}"))
+        actor, critic = (
+            recurrent_core(width, settings.hidden, settings.cell, settings.units, generator)
+            for width in (features, features_seen)
+        )
+        actor += self.head.layers(settings.units, (), generator)
+        critic += orthogonal_layers((settings.units, 1), 1.0, generator)
+        if start is not None:
+            actor = _resumed(self.head, start, features)
+        self.parameters = Parameters([actor, critic], rollouts[0].device)
+        self.actor, self.critic = self.parameters.networks
+        self.shuffles = Noise(seed, [f"shuffle/{name}"])
+        self.scale = ReturnScale()
+        cores = (self.actor[:-1], self.critic[:-1])
+        self.places = [Place(cores, rollout, features_seen, settings.burn_in) for rollout in rollouts]
+
+    def act(self, place: int, rollout: Rollout, index: int) -> Tensor:
+        return last_outputs(self.actor, self.places[place].act(self.actor[:-1], rollout, index))
+
+    def improve(
+        self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], update: int, rates: Rates
+    ) -> dict[str, float]:
+        """All epochs over the rollouts' sequences; see `Trained`."""
+        parts, walk, fit = self._batch(rollouts, seen)
+        samples = self._samples(parts, walk, update)
+        settings, differentiate = self.settings, partial(self._differentiate, rates)
+        told = passes(settings, self.parameters, rates, samples, differentiate, settings.epochs)
+        return told | {"explained_variance": fit.item()}
+
+    def _batch(self, rollouts: Sequence[Rollout], seen: Sequence[Tensor]) -> tuple[dict[str, Tensor], Walk, Tensor]:
+        """What the losses need [T, ..., M], the walks side by side, and the critic's explained variance."""
+        values, bootstrapped, walks = [], [], []
+        for place, rollout, observed in zip(self.places, rollouts, seen, strict=True):
+            trace, starts = place.criticise(self.critic[:-1], observed, rollout.ended)
+            now = self._values(trace.outputs).view_as(starts)
+            values.append(now[:-1])
+            bootstrapped.append(next_values(rollout, now, partial(self._final, trace)))
+            walks.append(place.walked(rollout, observed, trace, starts))
+        estimated, fit = estimates(
+            self.settings, rollouts, joined(values), joined(bootstrapped), self.scale, self.critic
+        )
+        return estimated, Walk(*tree_map(lambda *leaves: joined(leaves, axis=1), *walks)), fit
+
+    def _values(self, outputs: Tensor) -> Tensor:
+        """[...] expected discounted returns from outputs [..., H] of the critic's core."""
+        return self.scale.undo(torch.nn.functional.linear(outputs, *self.critic[-1])[..., 0])
+
+    def _final(self, trace: Trace, index: int, lanes: Tensor, final: Tensor) -> Tensor:
+        """Values of what was seen last in lanes that were cut, by what the critic remembered by then."""
+        memory = tuple(leaf[index, lanes] for leaf in trace.after)
+        return self._values(step(self.critic[:-1], final, memory)[0])
+
+    def _samples(self, parts: dict[str, Tensor], walk: Walk, update: int) -> list[tuple[dict[str, Tensor], Walk]]:
+        """Minibatches of M sequences in shuffled order: parts [..., S * M], and walks [burn_in + S, M] of them.
+
+        Of memories, a walk keeps those it starts with.
+        """
+        settings = self.settings
+        length, count = settings.sequence, settings.horizon // settings.sequence
+        cut = {name: part.unflatten(0, (count, length)).movedim(0, -2).flatten(-2) for name, part in parts.items()}
+        windows = [range(first, first + settings.burn_in + length) for first in range(0, settings.horizon, length)]
+
+        def sequences(leaf: Tensor) -> Tensor:
+            """[burn_in + S, sequences, ...]"""
+            return torch.stack([leaf[window.start : window.stop] for window in windows], dim=1).flatten(1, 2)
+
+        memories = tree_map(lambda leaf: leaf[: settings.horizon : length].flatten(0, 1), walk.memories)
+        observations, seen, starts = map(sequences, walk[:3])
+        keys = self.shuffles.draw(Purpose.SHUFFLE, update, starts.shape[1], 1)[:, 0]
+        order = torch.as_tensor(np.argsort(keys, kind="stable"), device=starts.device)
+        samples = []
+        for rows in order.chunk(settings.minibatches):
+            sample = {name: part[..., rows].movedim(0, -2).flatten(-2) for name, part in cut.items()}
+            began = tree_map(lambda leaf, rows=rows: leaf[rows], memories)
+            samples.append((sample, Walk(observations[:, rows], seen[:, rows], starts[:, rows], began)))
+        return samples
+
+    def _differentiate(self, rates: Rates, batch: tuple[dict[str, Tensor], Walk]) -> Objective:
+        """Write the parameters' gradients."""
+        (sample, walk), (by_actor, by_critic) = batch, self.parameters.gradients
+        acted = self._through(self.actor[:-1], walk.observations, walk.starts, walk.memories[0])
+        judged = self._through(self.critic[:-1], walk.seen, walk.starts, walk.memories[1])
+        outputs, values = last_outputs(self.actor, acted.outputs), last_outputs(self.critic, judged.outputs)[0]
+        found = objective(self.settings, self.head, outputs, values, sample, rates)
+        for network, gradients, trace, outer in (
+            (self.actor, by_actor, acted, found.by_outputs),
+            (self.critic, by_critic, judged, found.by_values),
+        ):
+            head_backward(network[-1:], gradients[-1:], [trace.outputs], outer)
+            backward(network[:-1], gradients[:-1], trace, outer.mm(network[-1][0]))
+        return found
+
+    def _through(self, core: Layers, observations: Tensor, starts: Tensor, memory: Leaves) -> Trace:
+        """The steps after burning in."""
+        warm = self.settings.burn_in
+        if warm:
+            memory = tuple(leaf[-1] for leaf in unroll(core, observations[:warm], memory, starts[:warm]).after)
+        return unroll(core, observations[warm:], memory, starts[warm:])
+
+    def policy(self) -> Policy:
+        *core, head = [(weight.clone(), bias.clone()) for weight, bias in self.actor]
+        return RecurrentPolicy(core, self.head.policy([head], self.settings.greedy))
+
+    @property
+    def finite(self) -> bool:
+        return bool(self.parameters.vector.isfinite().all())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "parameters": self.parameters.state_dict(),
+            "scale": self.scale.state_dict(),
+            "places": [place.state_dict() for place in self.places],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.parameters.load_state_dict(state["parameters"])
+        self.scale.load_state_dict(state["scale"])
+        for place, saved in zip(self.places, state["places"], strict=True):
+            place.load_state_dict(saved)
+
+
+def _resumed(head: Head, start: Policy, features: int) -> list[tuple[Tensor, Tensor]]:
+    if not isinstance(start, RecurrentPolicy) or start.features != features:
+        raise ValueError(f"training goes on from a RecurrentPolicy of {features} features, got {start}")
+    return [*start.core, *head.resumed(start.head, start.units)]
+
+
+def _keep(starts: Tensor) -> Tensor | None:
+    """[B, 1] 0 where an episode starts, else 1; None where none does."""
+    return (~starts).to(torch.float32)[:, None] if starts.any() else None

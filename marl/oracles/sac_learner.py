@@ -1,0 +1,248 @@
+"""The learning behind `SAC`: play, remember, and gradient steps of twin critics, actor and temperature."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from gymnasium.spaces import Box, Space
+from torch import Tensor
+
+from games.game import Array, Lanes, Legal, Policy
+from games.lanes import put_like
+from games.noise import Noise, Purpose, unit_seed
+from games.policies import Uniform
+from marl.buffers import Replay, precise
+from marl.experience import Experience
+from marl.losses import explained_variance
+from marl.networks import Parameters, backward, last_outputs, layer_inputs
+from marl.oracles.sac import SAC
+from marl.oracles.sac_kinds import Improvement, kind_of
+
+WATCHED = (
+    *("critic_loss", "actor_loss", "temperature", "entropy", "q_mean", "q_min", "q_max", "explained_variance"),
+    *("grad_norm", "actor_grad_norm"),
+)
+
+
+class SACLearner:
+    """Implements `marl.oracles.Learner`; see `SAC.learner`."""
+
+    def __init__(
+        self, settings: SAC, lanes: Lanes, seats: Sequence[int], seed: int, device: str, start: Mapping[int, Policy]
+    ):
+        if len(seats) != len(lanes.agents) or len(set(seats)) != len(seats):
+            raise ValueError(f"seats must name each of the lanes' {len(lanes.agents)} seats once, got {tuple(seats)}")
+        if lanes.num_lanes != settings.num_lanes:
+            raise ValueError(f"SAC was set to num_lanes={settings.num_lanes}, got lanes of {lanes.num_lanes}")
+        self.settings, self.lanes, self.seats, self.done_updates = settings, lanes, tuple(seats), 0
+        spaces = list(zip(lanes.observation_spaces, lanes.action_spaces, strict=True))
+        self.trainees = [
+            Trainee(settings, *pair, seat, seed, device, start.get(seat))
+            for pair, seat in zip(spaces, self.seats, strict=True)
+        ]
+        lanes.reset(seed, "train")
+        capacity = min(settings.capacity, settings.total_steps)
+        self.experience = Experience(lanes, capacity, settings.gamma, settings.n_steps, device)
+        self.random = [
+            RandomPlay(space, Noise(seed, [f"explore/{seat}"]), settings.hold, self.experience)
+            for seat, (_, space) in zip(self.seats, spaces, strict=True)
+        ]
+
+    @property
+    def finished(self) -> bool:
+        return self.done_updates >= self.settings.updates
+
+    @property
+    def policies(self) -> dict[int, Policy]:
+        greedy = self.settings.greedy
+        return {seat: trainee.policy(greedy) for seat, trainee in zip(self.seats, self.trainees, strict=True)}
+
+    def update(self) -> dict[str, float]:
+        """Play `horizon` steps of all lanes, training all along; metrics are `.../seat` where several seats learn.
+
+        `return` is the mean of each lane's last whole episode (nan before the first) and `return_error` its standard
+        error; the rest is of the last gradient step, nan before the first. Raises FloatingPointError where a loss or a
+        parameter is no longer finite.
+        """
+        settings = self.settings
+        left = 1 - self.done_updates / settings.updates
+        learning_rate = settings.learning_rate * (left if settings.anneal else 1.0)
+        for _ in range(settings.horizon // settings.train_every):
+            self.experience.play(self._players(), settings.train_every)
+            if self.experience.played * settings.num_lanes > settings.random_steps:
+                for _ in range(settings.gradient_steps):
+                    for trainee, replay in zip(self.trainees, self.experience.replays, strict=True):
+                        trainee.step(replay, learning_rate)
+        self.done_updates += 1
+        return self._metrics()
+
+    def _players(self) -> list[Policy]:
+        """Who plays: at random at first, then the actors as they are."""
+        early = self.experience.played * self.settings.num_lanes < self.settings.random_steps
+        return [
+            random if early and not trainee.resumed else trainee.player
+            for trainee, random in zip(self.trainees, self.random, strict=True)
+        ]
+
+    def _metrics(self) -> dict[str, float]:
+        steps = self.done_updates * self.settings.batch
+        metrics: dict[str, float] = {"update": self.done_updates, "steps": steps}
+        returns, errors = (statistic.tolist() for statistic in self.experience.returns.mean())
+        for column, (seat, trainee) in enumerate(zip(self.seats, self.trainees, strict=True)):
+            watched = {"return": returns[column], "return_error": errors[column]} | trainee.watched()
+            if trainee.steps and not (all(math.isfinite(watched[name]) for name in WATCHED) and trainee.finite):
+                raise FloatingPointError(
+                    f"seat {seat} diverged in update {self.done_updates}, after {steps} steps: {watched}; lower "
+                    "learning_rate, or check the rewards"
+                )
+            metrics |= {name if len(self.seats) == 1 else f"{name}/{seat}": value for name, value in watched.items()}
+        return metrics
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "updates": self.done_updates,
+            "experience": self.experience.state_dict(),
+            "trainees": [trainee.state_dict() for trainee in self.trainees],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.done_updates = state["updates"]
+        self.experience.load_state_dict(state["experience"])
+        for trainee, saved in zip(self.trainees, state["trainees"], strict=True):
+            trainee.load_state_dict(saved)
+
+
+class RandomPlay:
+    """Uniform play that keeps to its uniforms for `hold` steps. Implements `games.game.Policy`."""
+
+    noise_size = 0
+
+    def __init__(self, space: Space, noise: Noise, hold: int, experience: Experience):
+        self.policy, self.noise, self.hold, self.experience = Uniform.of(space), noise, hold, experience
+
+    def start(self, lanes: int) -> None:
+        return None
+
+    def act(self, observation: Array, legal: Legal, memory: None, noise: Array) -> tuple[Array, None]:
+        step, columns = self.experience.played // self.hold, self.policy.noise_size
+        uniforms = self.noise.draw(Purpose.SEAT, step, len(observation), columns)
+        return self.policy.act(observation, legal, None, put_like(uniforms, observation))
+
+
+class Taught(NamedTuple):
+    """What a gradient step saw."""
+
+    target: Tensor  # [M]
+    values: list[Tensor]  # of each critic, [M]
+    actor: Improvement
+
+
+class Trainee:
+    """One seat's actor, twin critics with their slow copies, and temperature."""
+
+    def __init__(
+        self, settings: SAC, seen: Space, space: Space, seat: int, seed: int, device: str, start: Policy | None
+    ):
+        where = torch.device(device)
+        self.settings, self.steps = settings, 0
+        self.kind = kind_of(space, _features(seen), settings.box_entropy, settings.choice_entropy, where)
+        generator = np.random.default_rng(unit_seed(seed, f"init/{seat}"))
+        actor = self.kind.actor(settings.hidden, generator)
+        critics = [self.kind.critic(settings.hidden, generator) for _ in range(2)]
+        self.resumed = start is not None
+        self.actor = Parameters([self.kind.resumed(start) if start is not None else actor], where)
+        self.critics, self.targets = Parameters(critics, where), Parameters(critics, where)
+        self.log_temperature = torch.tensor(math.log(settings.temperature), device=where)
+        self.noise = Noise(seed, [f"replay/{seat}"])
+        self.player = self.kind.policy(self.actor.networks[0], greedy=False)  # it plays with the weights in training
+        self._taught: Taught | None = None
+
+    def policy(self, greedy: bool) -> Policy:
+        """As trained so far; further training leaves it as it is."""
+        return self.kind.policy([(weight.clone(), bias.clone()) for weight, bias in self.actor.networks[0]], greedy)
+
+    def step(self, replay: Replay, learning_rate: float) -> None:
+        """One gradient step of everything, on rows drawn from the replay; none while that is empty."""
+        if not replay.size:
+            return
+        settings, kind = self.settings, self.kind
+        draws = self.noise.draw(Purpose.SHUFFLE, self.steps, settings.batch_size, 2 + 2 * kind.rows)
+        ahead, here = torch.as_tensor(draws[:, 2:].T, device=self.log_temperature.device).chunk(2)
+        sample = replay.take(replay.draw(precise(draws[:, :2])))
+        temperature = self.log_temperature.exp()
+        beyond = kind.next_values(self.actor.networks[0], self.targets.networks, sample, temperature, ahead)
+        target = sample["reward"] + sample["discount"] * beyond
+        values = self._learn_values(sample, target)
+        self.critics.descend(learning_rate)
+        improvement = self._improve(sample, temperature, here)
+        self.actor.descend(learning_rate)
+        off = (improvement.entropy - improvement.wanted).mean() / kind.rows
+        self.log_temperature -= settings.temperature_rate * off
+        self.targets.vector.lerp_(self.critics.vector, settings.target_rate)
+        self.steps, self._taught = self.steps + 1, Taught(target, values, improvement)
+
+    def _learn_values(self, sample: Mapping[str, Tensor], target: Tensor) -> list[Tensor]:
+        """Write the critics' gradients of half the squared miss; their values [M]."""
+        features, found = self.kind.critic_features(sample), []
+        for critic, gradients in zip(self.critics.networks, self.critics.gradients, strict=True):
+            inputs = layer_inputs(critic, features)
+            value = self.kind.value(last_outputs(critic, inputs[-1]), sample)
+            backward(critic, gradients, inputs, self.kind.by_outputs((value - target) / len(target), sample))
+            found.append(value)
+        return found
+
+    def _improve(self, sample: Mapping[str, Tensor], temperature: Tensor, noise: Tensor) -> Improvement:
+        """Write the actor's gradient."""
+        actor, critics = self.actor.networks[0], self.critics.networks
+        inputs = layer_inputs(actor, sample["observation"])
+        improvement = self.kind.improvement(last_outputs(actor, inputs[-1]), critics, sample, temperature, noise)
+        backward(actor, self.actor.gradients[0], inputs, improvement.gradient)
+        return improvement
+
+    def watched(self) -> dict[str, float]:
+        """The WATCHED of the last gradient step."""
+        if self._taught is None:
+            return dict.fromkeys(WATCHED, math.nan)
+        target, values, actor = self._taught
+        both = torch.stack(values)
+        found = (
+            (both - target).square().mean() / 2,
+            actor.loss.mean(),
+            self.log_temperature.exp(),
+            actor.entropy.mean(),
+            *(both.mean(), both.min(), both.max()),
+            explained_variance(target, values[0], torch.ones_like(target)),
+            *(self.critics.gradient.norm(), self.actor.gradient.norm()),
+        )
+        return dict(zip(WATCHED, torch.stack(found).tolist(), strict=True))
+
+    @property
+    def finite(self) -> bool:
+        """Whether all its parameters are finite numbers."""
+        return all(bool(part.vector.isfinite().all()) for part in (self.actor, self.critics))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "actor": self.actor.state_dict(),
+            "critics": self.critics.state_dict(),
+            "targets": self.targets.vector.clone(),
+            "log_temperature": self.log_temperature.clone(),
+            "steps": self.steps,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.actor.load_state_dict(state["actor"])
+        self.critics.load_state_dict(state["critics"])
+        self.targets.vector.copy_(torch.as_tensor(state["targets"]))
+        self.log_temperature.copy_(torch.as_tensor(state["log_temperature"]))
+        self.steps = state["steps"]
+
+
+def _features(space: Space) -> int:
+    if not isinstance(space, Box) or len(space.shape) != 1:
+        raise ValueError(
+            f"SAC needs observations that are rows of features, Box((D,)); got {space}: flatten them first"
+        )
+    return space.shape[0]
