@@ -129,8 +129,8 @@ class Collector:
         for step in range(self.horizon):
             acting, alive = self.lanes.acting, self.lanes.alive
             for seat, rollout in enumerate(self.rollouts):  # now: lanes may change these arrays as they step
-                write(rollout.acting[step], acting[:, seat])
-                write(rollout.alive[step], alive[:, seat])
+                write(rollout.acting, step, acting[:, seat])
+                write(rollout.alive, step, alive[:, seat])
             actions = tuple(self._act(step, seat, actor) for seat, actor in enumerate(actors))
             self._record(step, self.lanes.step(actions))
             self.played += 1
@@ -150,7 +150,7 @@ class Collector:
 
     def _observe(self, step: int) -> None:
         for seat, rollout in enumerate(self.rollouts):
-            write(rollout.observations[step], self.lanes.observe(seat))
+            write(rollout.observations, step, self.lanes.observe(seat))
             check_finite(self.lanes.agents[seat], rollout.observations[step], self.played)
 
     def _record(self, step: int, outcome: Outcome) -> None:
@@ -158,9 +158,9 @@ class Collector:
         cut = outcome.truncated & ~outcome.terminated
         ended = outcome.terminated | cut | done[:, None]
         for seat, rollout in enumerate(self.rollouts):
-            write(rollout.rewards[step], outcome.rewards[:, seat])
-            write(rollout.terminated[step], (ended & ~cut)[:, seat])
-            write(rollout.ended[step], ended[:, seat])
+            write(rollout.rewards, step, outcome.rewards[:, seat])
+            write(rollout.terminated, step, (ended & ~cut)[:, seat])
+            write(rollout.ended, step, ended[:, seat])
         if cut.any():
             self._bootstrap(step, cut)
         self.returns.add(outcome.rewards, done)
@@ -173,12 +173,12 @@ class Collector:
                 rollout.finals.append((step, lanes, _side_by_side([final[lanes] for final in seen])))
 
 
-def write(buffer: Tensor, array: Array) -> None:
-    """Copy NumPy's or torch's array into a tensor in place."""
+def write(buffer: Tensor, step: int, array: Array) -> None:
+    """Copy NumPy's or torch's array into one step of a tensor."""
     if isinstance(array, np.ndarray) and buffer.device.type == "cpu":
-        np.copyto(buffer.numpy(), array, casting="same_kind")
+        np.copyto(buffer.numpy()[step], array, casting="same_kind")
     else:
-        buffer.copy_(tensor(array, buffer.device))
+        buffer[step].copy_(tensor(array, buffer.device))
 
 
 def _side_by_side(parts: Sequence[Tensor]) -> Tensor:

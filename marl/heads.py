@@ -11,7 +11,7 @@ from torch import Tensor
 from games.game import Policy, factors
 from marl.gaussian import GaussianPolicy, bounds, in_box, log_prob, sample
 from marl.losses import PolicyGradient, clipped_gaussian_gradient, clipped_policy_gradient
-from marl.networks import Layers, orthogonal_layers, policy_layers, takes
+from marl.networks import Layers, orthogonal_layers, policy_layers
 from marl.policies import NeuralPolicy, draw, masked
 
 
@@ -51,10 +51,10 @@ class Head(Protocol):
     def policy(self, layers: Layers, greedy: bool) -> Policy:
         """To play with."""
 
-    def resumed(self, start: Policy, shape: Sequence[int]) -> Layers:
+    def resumed(self, start: Policy, features: int) -> Layers:
         """The layers of a policy to go on from. Raises ValueError where it is of another kind or size.
 
-        shape: of an observation.
+        features: that the first layer takes, or channels of pictures.
         """
 
 
@@ -96,10 +96,11 @@ class Categorical:
     def policy(self, layers: Layers, greedy: bool) -> NeuralPolicy:
         return NeuralPolicy.of(layers, self.space, greedy)
 
-    def resumed(self, start: Policy, shape: Sequence[int]) -> Layers:
-        if not isinstance(start, NeuralPolicy) or start.choices != self.choices or not takes(start.layers, shape):
-            wanted = f"a NeuralPolicy of {_described(shape)} and choices {self.choices}"
-            raise ValueError(f"training goes on from {wanted}, got {start}")
+    def resumed(self, start: Policy, features: int) -> Layers:
+        if not isinstance(start, NeuralPolicy) or (start.features, start.choices) != (features, self.choices):
+            raise ValueError(
+                f"training goes on from a NeuralPolicy of {features} features and choices {self.choices}, got {start}"
+            )
         return start.layers
 
     def _logits(self, outputs: Tensor, allowed: Tensor | None) -> Tensor:
@@ -151,20 +152,16 @@ class Gaussian:
     def policy(self, layers: Layers, greedy: bool) -> GaussianPolicy:
         return GaussianPolicy.of(layers, self.space, greedy)
 
-    def resumed(self, start: Policy, shape: Sequence[int]) -> Layers:
-        if not isinstance(start, GaussianPolicy) or not takes(start.layers, shape) or not self._acts_alike(start):
+    def resumed(self, start: Policy, features: int) -> Layers:
+        if not isinstance(start, GaussianPolicy) or start.features != features or not self._acts_alike(start):
             raise ValueError(
-                f"training goes on from a GaussianPolicy of {_described(shape)} in {self.space}, got {start}"
+                f"training goes on from a GaussianPolicy of {features} features in {self.space}, got {start}"
             )
         return start.layers
 
     def _acts_alike(self, start: GaussianPolicy) -> bool:
         bounds = zip((start.low, start.high), (self.low, self.high), strict=True)
         return all(torch.equal(theirs.cpu(), ours) for theirs, ours in bounds)
-
-
-def _described(shape: Sequence[int]) -> str:
-    return f"{shape[0]} features" if len(shape) == 1 else f"pictures {tuple(shape)}"
 
 
 def head_of(space: Space, log_std: float = -0.5) -> Head:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from marl.losses import weighted_mean
+from marl.networks import channels
 
 
 class ReturnScale:
@@ -65,9 +66,9 @@ class ObservationScale:
 
     def __init__(self, shape: Sequence[int], device: torch.device):
         self._pixels = max(0, min(2, len(shape) - 1))
-        channels = shape[0] if len(shape) != 2 else 1
-        self.mean, self.variance = torch.zeros(channels, device=device), torch.zeros(channels, device=device)
-        self.deviation = torch.ones(channels, device=device)
+        self.mean, self.variance, self.deviation = (
+            torch.full((channels(shape),), value, device=device) for value in (0.0, 0.0, 1.0)
+        )
         self.seen = 0.0
 
     def apply(self, observations: Tensor) -> Tensor:
@@ -80,11 +81,11 @@ class ObservationScale:
         total = weights.sum().item()
         if not total:
             return
-        shares, channels = weights / total, len(self.mean)
-        pixels = observations.reshape(len(observations), channels, -1)  # one a feature
+        shares, depth = weights / total, len(self.mean)
+        pixels = observations.reshape(len(observations), depth, -1)  # one a feature
 
         def mean(rows: Tensor) -> Tensor:
-            return (shares @ rows.flatten(1)).view(channels, -1).mean(1)
+            return (shares @ rows.flatten(1)).view(depth, -1).mean(1)
 
         centre = mean(pixels)
         spread = mean((pixels - centre[:, None]).square())

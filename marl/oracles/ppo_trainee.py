@@ -12,17 +12,18 @@ from games.game import Policy
 from games.noise import Noise, Purpose, unit_seed
 from marl.collect import Rollout
 from marl.heads import Head
-from marl.losses import PolicyGradient, ValueGradient, explained_variance, gae, normalised, value_gradient
+from marl.losses import PolicyGradient, explained_variance, gae, normalised, value_gradient
 from marl.networks import (
     Layers,
     Parameters,
     backward,
+    channels,
+    check_takes,
     clip_norm,
     convolutions,
     forward,
     in_bfloat16,
     last_outputs,
-    last_rows,
     layer_inputs,
     orthogonal_layers,
     policy_outputs,
@@ -40,63 +41,19 @@ class Objective(NamedTuple):
     by_outputs: Tensor  # [M, O]
     by_values: Tensor  # [M, 1]
     policy: PolicyGradient
-    values: ValueGradient
-    acting: Tensor  # [M] weights
-    alive: Tensor  # [M]
+    value_loss: Tensor  # [M]
+    sample: dict[str, Tensor]
 
     def watched(self) -> tuple[Tensor, ...]:
         """All WATCHED but the last."""
-        found, acting = self.policy, self.acting
+        found, acting = self.policy, self.sample["acting"]
         kl = (found.log_ratio.exp() - 1 - found.log_ratio) * acting  # [Schulman 2020]
-        value_loss = self.values.loss * self.alive
-        return value_loss.mean(), (found.entropy * acting).mean(), kl.mean(), (found.clipped * acting).mean()
-
-
-def objective(
-    settings: PPO, head: Head, outputs: Tensor, values: Tensor, sample: dict[str, Tensor], rates: Rates
-) -> Objective:
-    """Of the policy's outputs [O, M] and the critic's values [M], which count in the scale of the targets."""
-    found = head.gradient(outputs, sample, rates.clip, rates.entropy_coef)
-    valued = value_gradient(values, sample["targets"], sample.get("old_values"), settings.clip_value)
-    by_values = valued.values * sample["alive"] * (settings.value_coef / len(values))
-    return Objective(found.outputs.t(), by_values[:, None], found, valued, sample["acting"], sample["alive"])
-
-
-def descend(
-    settings: PPO,
-    parameters: Parameters,
-    samples: Sequence[Any],
-    differentiate: Callable[[Any], Objective],
-    rates: Rates,
-    ready: bool,
-) -> dict[str, float]:
-    """Gradient steps on all samples, epoch by epoch, until one would go too far; none where not `ready`.
-
-    `differentiate` writes a sample's gradients. Told are the WATCHED in the last epoch's mean, and of `epochs` those
-    that were taken, in parts too.
-    """
-    target, last, taken = settings.target_kl, settings.epochs - 1 if ready else 0, 0
-    for epoch in range(last + 1):
-        watched = []
-        for sample in samples:
-            found = differentiate(sample)
-            norms = [clip_norm(part, settings.max_grad_norm) for part in parameters.parts]
-            if target is not None or epoch == last:
-                watched.append(torch.stack([*found.watched(), norms[0]]))
-            if target is not None and watched[-1][KL] > 1.5 * target:
-                return _told(watched, taken / len(samples))
-            if ready:
-                parameters.descend(rates.learning_rate)
-                taken += 1
-    return _told(watched, taken / len(samples))
-
-
-def _told(watched: Sequence[Tensor], epochs: float) -> dict[str, float]:
-    return dict(zip(WATCHED, torch.stack(list(watched)).mean(0).tolist(), strict=True)) | {"epochs": epochs}
+        value_loss, entropy = self.value_loss * self.sample["alive"], found.entropy * acting
+        return value_loss.mean(), entropy.mean(), kl.mean(), (found.clipped * acting).mean()
 
 
 class Views:
-    """How the actor (0) and the critic (1) see observations of such shapes: as they are, where none is given.
+    """How the actor (0) and the critic (1) see observations of these shapes: as they are, where none is given.
 
     `warm` is whether the actor is one to go on from.
     """
@@ -154,18 +111,20 @@ class Trainee:
         torso, features = convolutions(self.seen_shape, generator)
         critic = [*torso, *orthogonal_layers((features, *settings.hidden, 1), 1.0, generator)]
         if start is not None:
-            actor = self.head.resumed(start, shape)
+            actor = self.head.resumed(start, channels(shape))
+            check_takes(actor, shape)
         self.parameters = Parameters([actor, critic], device)
         self.actor, self.critic = self.parameters.networks
         self.shuffles = Noise(seed, [f"shuffle/{name}"])
         self.scale = ReturnScale()
-        self.views = Views(
-            (shape, self.seen_shape) if settings.normalise_observations else (), device, start is not None
-        )
+        shapes = (shape, self.seen_shape) if settings.normalise_observations else ()
+        self.views = Views(shapes, device, start is not None)
 
+    @torch.inference_mode()
     def act(self, place: int, rollout: Rollout, step: int) -> Tensor:
         return policy_outputs(self._computing(self.actor), self.views.shown(0, rollout.observations[step]))
 
+    @torch.inference_mode()
     def improve(
         self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], update: int, rates: Rates
     ) -> dict[str, float]:
@@ -177,17 +136,24 @@ class Trainee:
         samples = [
             {name: part[..., first : first + rows] for name, part in batch.items()} for first in range(0, size, rows)
         ]
-        told = descend(settings, self.parameters, samples, partial(self._differentiate, rates), rates, self.views.ready)
+        epochs = settings.epochs if self.views.ready else 0
+        told = passes(settings, self.parameters, rates, samples, partial(self._differentiate, rates), epochs)
         self.views.look(rollouts, seen, self.parameters.networks)
         return told | {"explained_variance": fit.item()}
 
     def _differentiate(self, rates: Rates, sample: dict[str, Tensor]) -> Objective:
-        """Write the parameters' gradients, and say what was found on the way."""
+        """Write the parameters' gradients."""
         actor, critic = self._computing(self.actor), self._computing(self.critic)
         actor_inputs = layer_inputs(actor, self.views.shown(0, sample["observations"].movedim(-1, 0)))
         critic_inputs = layer_inputs(critic, self.views.shown(1, sample["seen"].movedim(-1, 0)))
-        outputs, values = last_outputs(actor, actor_inputs[-1]), last_rows(critic, critic_inputs[-1])[:, 0]
-        found = objective(self.settings, self.head, outputs, values, sample, rates)
+        found = objective(
+            self.settings,
+            self.head,
+            last_outputs(actor, actor_inputs[-1]),
+            last_outputs(critic, critic_inputs[-1])[0],
+            sample,
+            rates,
+        )
         backward(actor, self.parameters.gradients[0], actor_inputs, found.by_outputs)
         backward(critic, self.parameters.gradients[1], critic_inputs, found.by_values)
         return found
@@ -250,6 +216,49 @@ class Trainee:
         self.parameters.load_state_dict(state["parameters"])
         self.scale.load_state_dict(state["scale"])
         self.views.load_state_dict(state["views"])
+
+
+def objective(
+    settings: PPO, head: Head, outputs: Tensor, values: Tensor, sample: dict[str, Tensor], rates: Rates
+) -> Objective:
+    """Of the policy's outputs [O, M] and the critic's values [M], in the scale of the targets."""
+    found = head.gradient(outputs, sample, rates.clip, rates.entropy_coef)
+    valued = value_gradient(values, sample["targets"], sample.get("old_values"), settings.clip_value)
+    by_values = valued.values * sample["alive"] * (settings.value_coef / len(values))
+    return Objective(found.outputs.t(), by_values[:, None], found, valued.loss, sample)
+
+
+def passes(
+    settings: PPO,
+    parameters: Parameters,
+    rates: Rates,
+    samples: Sequence[Any],
+    differentiate: Callable[[Any], Objective],
+    epochs: int,
+) -> dict[str, float]:
+    """Steps along clipped gradients, that `differentiate` writes, until one would go further than `target_kl` allows.
+
+    The WATCHED in the mean of the last epoch's steps, and how many `epochs` were taken, in parts too; with 0 epochs
+    all is only looked at.
+    """
+    steps, target = 0, settings.target_kl
+    for epoch in range(max(epochs, 1)):
+        watched: list[Tensor] = []
+        for sample in samples:
+            found = differentiate(sample)
+            norms = [clip_norm(part, settings.max_grad_norm) for part in parameters.parts]
+            if target is not None or epoch >= epochs - 1:
+                watched.append(torch.stack([*found.watched(), norms[0]]))
+            if epochs and target is not None and watched[-1][KL] > 1.5 * target:
+                return _told(watched, steps / len(samples))
+            if epochs:
+                parameters.descend(rates.learning_rate)
+                steps += 1
+    return _told(watched, steps / len(samples))
+
+
+def _told(watched: Sequence[Tensor], epochs: float) -> dict[str, float]:
+    return dict(zip(WATCHED, torch.stack(list(watched)).mean(0).tolist(), strict=True)) | {"epochs": epochs}
 
 
 def next_values(rollout: Rollout, values: Tensor, valued: Callable[[int, Tensor, Tensor], Tensor]) -> Tensor:

@@ -15,10 +15,10 @@ from marl.cells import Leaves
 from marl.collect import Rollout
 from marl.gaussian import GaussianPolicy
 from marl.heads import Head
-from marl.networks import Layers, Parameters, in_bfloat16, last_outputs, orthogonal_layers, takes
+from marl.networks import Layers, Parameters, check_takes, in_bfloat16, last_outputs, orthogonal_layers
 from marl.networks import backward as head_backward
 from marl.oracles.ppo import Rates
-from marl.oracles.ppo_trainee import Objective, Views, descend, estimates, joined, next_values, objective
+from marl.oracles.ppo_trainee import Objective, Views, estimates, joined, next_values, objective, passes
 from marl.oracles.recurrent_ppo import RecurrentPPO
 from marl.policies import NeuralPolicy
 from marl.recurrent import RecurrentPolicy, Trace, backward, fresh_memory, put_back, recurrent_core, step, unroll
@@ -118,10 +118,12 @@ class RecurrentTrainee:
         cores = (self.actor[:-1], self.critic[:-1])
         self.places = [Place(cores, rollout, shapes[1], settings.burn_in) for rollout in rollouts]
 
+    @torch.inference_mode()
     def act(self, place: int, rollout: Rollout, index: int) -> Tensor:
         shown = self.views.shown(0, rollout.observations[index])
         return last_outputs(self.actor, self.places[place].act(self._core(self.actor), shown, rollout, index))
 
+    @torch.inference_mode()
     def improve(
         self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], update: int, rates: Rates
     ) -> dict[str, float]:
@@ -129,7 +131,8 @@ class RecurrentTrainee:
         settings, parameters = self.settings, self.parameters
         parts, walk, fit = self._batch(rollouts, seen)
         samples = self._samples(parts, walk, update)
-        told = descend(settings, parameters, samples, partial(self._differentiate, rates), rates, self.views.ready)
+        epochs, differentiate = settings.epochs if self.views.ready else 0, partial(self._differentiate, rates)
+        told = passes(settings, parameters, rates, samples, differentiate, epochs)
         self.views.look(rollouts, seen, parameters.networks)
         return told | {"explained_variance": fit.item()}
 
@@ -238,9 +241,10 @@ class RecurrentTrainee:
 
 
 def _resumed(head: Head, start: Policy, shape: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
-    if not isinstance(start, RecurrentPolicy) or not takes(start.core, shape):
-        raise ValueError(f"training goes on from a RecurrentPolicy of observations {tuple(shape)}, got {start}")
-    return [*start.core, *head.resumed(start.head, (start.units,))]
+    if not isinstance(start, RecurrentPolicy):
+        raise ValueError(f"training goes on from a RecurrentPolicy, got {start}")
+    check_takes(start.core, shape)
+    return [*start.core, *head.resumed(start.head, start.units)]
 
 
 def _keep(starts: Tensor) -> Tensor | None:

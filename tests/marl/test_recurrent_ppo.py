@@ -172,7 +172,7 @@ def test_training_goes_on_from_a_policy():
         for a, b in zip(ours, theirs, strict=True)
     )
     memoryless = NeuralPolicy.of(policy_layers(4, (), (4,), np.random.default_rng(0)), Discrete(4))
-    with pytest.raises(ValueError, match=r"RecurrentPolicy of observations \(4,\), got NeuralPolicy"):
+    with pytest.raises(ValueError, match="goes on from a RecurrentPolicy, got NeuralPolicy"):
         SHORT.learner(maze(32), [0], 3, start={0: memoryless})
     with pytest.raises(ValueError, match="choices"):
         SHORT.learner(
