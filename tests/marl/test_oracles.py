@@ -19,6 +19,7 @@ from games.noise import Purpose
 from games.versus import Versus
 from marl.networks import FORBIDDEN
 from marl.oracles import (
+    A2C,
     DQN,
     ORACLES,
     PPO,
@@ -75,6 +76,9 @@ def dialler():
 
 QUICK_PPO = PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,))
 QUICK = {
+    "a2c": Quick(
+        A2C(steps=65_536, num_lanes=64, horizon=4, learning_rate=2e-2, hidden=(16,)), lock, Lock.best, seeded=True
+    ),
     "behavioural_cloning": Quick(
         BehaviouralCloning(dialler(), steps=1024, num_lanes=64, epochs=10, learning_rate=2e-2, hidden=(16,)),
         lock,
