@@ -17,8 +17,9 @@ Rows = list[dict[str, Any]]
 
 
 SETTINGS: Kinds = {"config": OBJECT, "versions": OBJECT, "machine": OBJECT, "git": OBJECT}
+TRAIN: Kinds = {"game": TEXT, "oracle": TEXT, "seat": WHOLE, "against": TEXT}
 CONFIG: Kinds = {"iterations": WHOLE, "meta_solver": TEXT, "alpha": NUMBER, "population_size": WHOLE, "reward": TEXT}
-"""What is read of the configuration; the rest is only shown."""
+"""What is read of the configuration of PSRO, and above of trainings; the rest is only shown."""
 GIT: Kinds = {"commit": TEXT, "changed_files": WHOLE}
 METRIC: Kinds = {"metric": TEXT, "iteration": WHOLE, "value": NUMBER, "kind": TEXT}
 METRIC |= {"standard_error": optional(SPREAD), "unit": optional(TEXT)}
@@ -42,6 +43,8 @@ def command_of(config: dict[str, Any]) -> str:
     """The command of counterplay that makes runs of such a configuration."""
     if "scenario" in config:
         return "psro"
+    if "against" in config:
+        return "train"
     return "psro-openspiel" if "stop_at" in config else "psro-game"
 
 
@@ -89,6 +92,10 @@ def load_run(path: Path) -> Run:
     are damaged.
     """
     settings, folders = read_settings(path), iteration_folders(path)
+    if command_of(settings["config"]) == "train":
+        raise ValueError(
+            f"{path} is a training, with no populations to look at: `counterplay show` tells what it found"
+        )
     if not folders:
         raise ValueError(f"{path} has no finished iteration yet: wait for the first, or resume the run")
     # These folders are whole or absent; metrics.jsonl and a last iteration may be out of step while a run is going.
@@ -136,7 +143,8 @@ def check_settings(settings: dict[str, Any], path: Path) -> None:
     """Raises ValueError where settings of a readable format are not as a run writes them."""
     try:
         check(settings, SETTINGS, "run.json")
-        check(settings["config"], CONFIG, "config in run.json")
+        config = settings["config"]
+        check(config, TRAIN if command_of(config) == "train" else CONFIG, "config in run.json")
         check(settings["git"], GIT, "git in run.json")
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}") from error

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from analysis.files import MANIFEST, check_manifest, digest
-from analysis.load import iteration_folders, load_run, read_settings
+from analysis.load import command_of, iteration_folders, load_run, read_settings
+from analysis.trainings import load_training
 
 State = Literal["finished", "interrupted", "running", "damaged"]
 
 
 class Listed(NamedTuple):
-    """A run at a glance."""
+    """A run at a glance; of a training, steps stand for iterations, and its return for the team's."""
 
     path: Path
     state: State
@@ -22,6 +23,7 @@ class Listed(NamedTuple):
     team_return: dict[str, Any] | None
     changed: float  # when a file of it was last written, in seconds since 1970
     problem: str = ""  # what is damaged
+    unit: str = "iterations"  # what is finished and asked for
 
 
 def list_runs(folder: Path) -> list[Listed]:
@@ -38,6 +40,8 @@ def glance(path: Path) -> Listed:
     try:
         check_run(path)
         settings, folders, now = read_settings(path), iteration_folders(path), state(path)
+        if command_of(settings["config"]) == "train":
+            return _training(path, now, changed)
         run = load_run(path) if folders else None
     except (OSError, ValueError) as error:
         return Listed(path, "damaged", None, None, None, None, changed, str(error))
@@ -54,20 +58,31 @@ def glance(path: Path) -> Listed:
     )
 
 
+def _training(path: Path, now: State, changed: float) -> Listed:
+    trained = load_training(path)
+    returns = [row for row in trained.metrics if row["metric"] in ("learner/return", "evaluation/return")]
+    return Listed(
+        path, now, trained.steps, trained.asked, None, returns[-1] if returns else None, changed, unit="steps"
+    )
+
+
 def state(path: Path) -> State:
-    """Of an undamaged run: running while a process holds its lock, finished once its last iteration is summed up.
+    """Of an undamaged run: running while a process holds its lock, finished once its last iteration is summed up, or,
+    of a training, all of it.
 
     Raises ValueError for a summary that is none.
     """
     if is_locked(path):
         return "running"
     try:
-        last = json.loads((path / "summary.json").read_bytes())["iteration"]
+        summary = json.loads((path / "summary.json").read_bytes())
+        last = summary["steps" if "steps" in summary else "iteration"]
     except FileNotFoundError:
         return "interrupted"
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path / 'summary.json'} is not as the run wrote it ({error})") from error
-    return "finished" if last == len(iteration_folders(path)) - 1 else "interrupted"
+    whole = "steps" in summary or last == len(iteration_folders(path)) - 1
+    return "finished" if whole else "interrupted"
 
 
 def is_locked(path: Path) -> bool:
@@ -90,6 +105,8 @@ def check_run(path: Path) -> None:
     check_manifest(path, growing=True)
     parts = {"policies": "[!.]*", "snapshots": "[!.]*", "gap": "[0-9]*"}
     for folder in (folder for part, pattern in parts.items() for folder in sorted((path / part).glob(pattern))):
+        check_manifest(folder)
+    for folder in (path / name for name in ("policy", "opponents", "evaluation") if (path / name).exists()):
         check_manifest(folder)
     folders = iteration_folders(path)
     for iteration, folder in enumerate(folders):

@@ -34,9 +34,10 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "psro": Command(RUNNERS["psro"], "PSRO with alpha-rank and PPO on Bucket Brigade"),
-    "psro-game": Command(RUNNERS["psro-game"], "PSRO with PPO on any game: ours, PettingZoo's, OpenSpiel's, ..."),
+    "psro": Command(RUNNERS["psro"], "PSRO with alpha-rank on Bucket Brigade"),
+    "psro-game": Command(RUNNERS["psro-game"], "PSRO on any game: ours, PettingZoo's, OpenSpiel's, ..."),
     "psro-openspiel": Command(RUNNERS["psro-openspiel"], "PSRO and the double oracle on games of OpenSpiel, exactly"),
+    "train": Command(RUNNERS["train"], "one best response, by any oracle, on any game"),
     "solve": Command(
         "counterplay.solve", "a table of payoffs by any meta-solver, or the meta-solvers there are", typed=True
     ),

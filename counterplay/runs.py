@@ -10,7 +10,7 @@ from analysis.runs import Listed, list_runs
 from counterplay.screen import Screen, age, bare_table
 from experiments.run import invocation
 
-HEADERS = ("run", "state", "iterations", "gap", "team return", "written", "")
+HEADERS = ("run", "state", "finished", "gap", "return", "written", "")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,13 +24,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         screen.print(f"no runs in {folder}: `{invocation()} psro` makes one", soft_wrap=True)
         return 0
     screen.print(bare_table(HEADERS, [_row(run) for run in found]))
+    screen.print("finished: iterations of PSRO, or steps of a training; return: of the team, or of who was trained")
     screen.print("gap: of the last meta-strategy that was asked for it; a lower bound is of the whole game")
     screen.print(f"next: {invocation()} show {shlex.quote(str(found[0].path))}", soft_wrap=True)
     return 0
 
 
 def _row(run: Listed) -> tuple[str, ...]:
-    done = "" if run.iterations is None else f"{run.iterations} of {run.asked}"
+    done = "" if run.iterations is None else f"{run.iterations:,}"
+    done += f" of {run.asked:,}" if done and run.asked else ""
+    done += f" {run.unit}" if run.unit != "iterations" else ""
     return (
         run.path.name,
         run.state,

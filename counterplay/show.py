@@ -4,14 +4,16 @@ import argparse
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.columns import Columns
 from rich.console import RenderableType
 
-from analysis.load import Run, flat, load_run
+from analysis.load import Run, command_of, flat, load_run, read_settings
 from analysis.numbers import shown
 from analysis.runs import Listed, glance
 from analysis.tables import LEAST_SHARE, MEASURES, duel_table, iteration_table, measures, profile_table
+from analysis.trainings import Trained, curve_table, evaluation_table, load_training
 from counterplay.screen import Screen, age, bare_table
 from experiments.run import invocation
 
@@ -23,25 +25,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="counterplay show", description="What a run is, found, and needs next.")
     parser.add_argument("run", type=Path, help="run folder, e.g. runs/rest_trap-0")
     path = parser.parse_args(arguments).run
-    run, listed = load_run(path), glance(path)
+    trained = command_of(read_settings(path)["config"]) == "train"
+    run, listed = None if trained else load_run(path), glance(path)
     if listed.state == "damaged":
         raise ValueError(f"{listed.problem}; restore it from a copy of the run, or start a new run")
     screen = Screen()
-    for part in (*_head(run, listed), *_found(run), *_next(run, listed)):
+    for part in _training(load_training(path), listed) if run is None else _psro(run, listed):
         screen.print(part, soft_wrap=isinstance(part, str))  # commands can be copied as they are
     return 0
 
 
-def _head(run: Run, listed: Listed) -> Iterator[RenderableType]:
-    done = f"{listed.iterations} of {listed.asked} iterations"
-    yield f"{run.path}: {listed.state}, {done}, written {age(listed.changed)} ago"
+def _psro(run: Run, listed: Listed) -> Iterator[RenderableType]:
+    yield from _head(run.settings, listed, f"{listed.iterations} of {listed.asked} iterations")
+    yield from _found(run)
+    yield from _next(run, listed)
+
+
+def _training(trained: Trained, listed: Listed) -> Iterator[RenderableType]:
+    budget = f" of {trained.asked:,}" if trained.asked else ""
+    yield from _head(trained.settings, listed, f"{trained.steps:,}{budget} steps")
+    yield bare_table(*curve_table(trained.metrics), "while it learns")
     yield ""
-    yield Columns([f"{name} {value}" for name, value in flat(run.config).items()], padding=(0, 3))
+    if trained.evaluation:
+        earned = "the team’s return" if trained.config["reward"] == "team" else "return"
+        yield bare_table(*evaluation_table(trained.metrics), f"{earned} in fresh episodes, ± standard error")
+        yield ""
+    folder = shlex.quote(str(listed.path))
+    yield "next:"
+    if listed.state == "running":
+        yield "  a process is writing to it: look again later"
+    elif listed.state == "interrupted":
+        yield f"  {invocation()} train --run-dir {folder} --resume"
+    else:
+        yield f"  {invocation()} play {folder}"
+
+
+def _head(settings: dict[str, Any], listed: Listed, done: str) -> Iterator[RenderableType]:
+    yield f"{listed.path}: {listed.state}, {done}, written {age(listed.changed)} ago"
     yield ""
-    yield ", ".join(f"{name} {version}" for name, version in run.settings["versions"].items())
-    git = run.settings["git"]
+    yield Columns([f"{name} {value}" for name, value in flat(settings["config"]).items()], padding=(0, 3))
+    yield ""
+    yield ", ".join(f"{name} {version}" for name, version in settings["versions"].items())
+    git = settings["git"]
     changed = f", with {git['changed_files']} files changed" if git["changed_files"] else ""
-    yield f"commit {git['commit'] or 'not known'}{changed}; run format {run.settings.get('format', 1)}"
+    yield f"commit {git['commit'] or 'not known'}{changed}; run format {settings.get('format', 1)}"
     yield ""
 
 

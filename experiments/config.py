@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from games.game import Game, Playable
 
 
-class Config(Protocol):
-    """The options that all commands that run PSRO have; each is a frozen dataclass, and explains them to its users."""
+class Recorded(Protocol):
+    """The options of a command that makes runs: a frozen dataclass, that explains them to its users."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
     command: ClassVar[str]
@@ -19,6 +19,28 @@ class Config(Protocol):
     """The games it plays."""
     extendable: ClassVar[tuple[str, ...]]
     """Options that may change when a run is gone on with."""
+
+    @property
+    def resume(self) -> bool: ...
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is, or will be."""
+
+    @property
+    def files(self) -> dict[str, str]:
+        """SHA-256 of the files that options name and results depend on, by path."""
+
+    def make_game(self) -> "Game | Playable":
+        """The game that is played. Raises ValueError for one that there is not."""
+
+    def played_as(self) -> str:
+        """What is played, as it stands in the names of runs."""
+
+
+class Config(Recorded, Protocol):
+    """The options that all commands that run PSRO have."""
+
     further: ClassVar[tuple[str, ...]]
     """Commands to look at a finished run with, beside those for any run."""
 
@@ -39,26 +61,11 @@ class Config(Protocol):
     @property
     def threads(self) -> int: ...
     @property
-    def resume(self) -> bool: ...
-    @property
     def smoke(self) -> bool: ...
-
-    @property
-    def folder(self) -> Path:
-        """Where the run is, or will be."""
-
-    @property
-    def files(self) -> dict[str, str]:
-        """SHA-256 of the files that options name and results depend on, by path."""
-
-    def make_game(self) -> "Game | Playable":
-        """The game that is played. Raises ValueError for one that there is not."""
-
-    def played_as(self) -> str:
-        """What is played, as it stands in the names of runs."""
 
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""
 
 
 Configured = TypeVar("Configured", bound=Config)
+R = TypeVar("R", bound=Recorded)

@@ -174,13 +174,18 @@ def learning_rows(curves: Mapping[int, list[dict[str, float]]], iteration: int) 
     """The learners' reports of one iteration, by player, an entry an update."""
     rows = []
     for player, report in ((player, report) for player, curve in curves.items() for report in curve):
-        where = {"iteration": iteration, "player": player, "step": int(report["steps"])}
-        for name, value in report.items():
-            if name not in ("update", "steps", "return_error"):
-                error = (
-                    {"standard_error": report["return_error"]} if name == "return" and "return_error" in report else {}
-                )
-                rows.append({"metric": f"learner/{name}", **where, "value": value, **error, "kind": "estimate"})
+        rows += report_rows(report, iteration=iteration, player=player)
+    return rows
+
+
+def report_rows(report: Mapping[str, float], **where: int) -> Rows:
+    """What a learner reported of one update, `where` being whose it is."""
+    rows = []
+    for name, value in report.items():
+        if name not in ("update", "steps", "return_error"):
+            error = {"standard_error": report["return_error"]} if name == "return" and "return_error" in report else {}
+            row = {"metric": f"learner/{name}", **where, "step": int(report["steps"]), "value": value}
+            rows.append({**row, **error, "kind": "estimate"})
     return rows
 
 

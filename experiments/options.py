@@ -5,14 +5,17 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import tyro
 
 from experiments.checks import check_ranges
-from experiments.config import Configured
+from experiments.config import R
 from experiments.oracles import check_oracle, chosen, with_steps
 from marl.oracles import PPO, Oracle
+
+if TYPE_CHECKING:
+    from games.game import Game, Playable
 
 LEAST = {
     "iterations": 0,
@@ -21,6 +24,9 @@ LEAST = {
     "episodes": 2,
     "gap_episodes": 2,
     "duel_episodes": 2,
+    "eval_episodes": 2,
+    "checkpoint_every": 0,
+    "seat": 0,
     "stop_at": 0,
     "threads": 1,
 }
@@ -29,10 +35,34 @@ MOST = {
     "episodes": 2**20,
     "gap_episodes": 2**24,
     "duel_episodes": 2**24,
+    "eval_episodes": 2**20,
     "stop_at": sys.float_info.max,
     "threads": 1024,
     "workers": 1024,
 }
+
+
+@dataclass(frozen=True)
+class AnyGame:
+    """What is played."""
+
+    game: str = "pong"
+    """A game of `counterplay games`, with parameters as in "pong(points=1)", or wrapped, "stacked(t_maze,frames=4)"; a
+    PettingZoo environment such as connect_four_v3 or "mpe2.simple_tag_v3(max_cycles=25)"; openspiel:NAME, or
+    openspiel_stepped:NAME where that is too large; gymnasium:NAME for one player."""
+
+    @property
+    def files(self) -> dict[str, str]:
+        """SHA-256 of the files that options name and results depend on, by path."""
+        from games.openspiel import PREFIX, files
+
+        return files(self.game.removeprefix(PREFIX)) if self.game.startswith(PREFIX) else {}
+
+    def make_game(self) -> "Game | Playable":
+        """The game that is played. Raises ValueError for one that is unknown, or cannot be made."""
+        from games import make
+
+        return make(self.game)
 
 
 @dataclass(frozen=True)
@@ -92,6 +122,14 @@ class Simulated:
 
 
 @dataclass(frozen=True)
+class SideBySide:
+    """Where work runs."""
+
+    workers: int | None = None
+    """Processes that train and play side by side, with equal results; by default one a core, up to one a player."""
+
+
+@dataclass(frozen=True)
 class Placed:
     """Where and how a run goes. To be mixed in first, which puts these options last."""
 
@@ -101,8 +139,6 @@ class Placed:
     """Where networks train: cpu, cuda, cuda:1, ..., or auto (cuda where there is one)."""
     threads: int = 1
     """CPU threads of a matrix product. For networks this small one is fastest; another number may change last bits."""
-    workers: int | None = None
-    """Processes that train and play side by side, with equal results; by default one a core, up to one a player."""
     name: str | None = None
     """Name of the run, whose folder is runs/NAME; by default what is played and the seed, with -smoke where given."""
     run_dir: Path | None = None
@@ -131,7 +167,7 @@ PLACING = ("seed", "name", "run_dir", "resume", "smoke")
 """Options that say which run is meant, beside what is played."""
 
 
-def early(given: list[str], config: type[Configured], names: tuple[str, ...]) -> dict[str, Any]:
+def early(given: list[str], config: type[R], names: tuple[str, ...]) -> dict[str, Any]:
     """What the command line says of the options that decide the defaults of all others: `names` and PLACING."""
     wanted = [option for option in fields(config) if option.name in (*names, *PLACING)]
     first = make_dataclass("Early", [(option.name, option.type, option.default) for option in wanted], frozen=True)

@@ -13,7 +13,10 @@ from marl.oracles import ORACLES, PPO, Exact, Oracle
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+
     from games.game import Game, Playable, Policy
+    from games.versus import Populations
 
 SMALL: dict[str, dict[str, Any]] = {
     "ppo": {"steps": 512, "num_lanes": 16, "horizon": 16, "epochs": 1, "minibatches": 1, "hidden": (16,)},
@@ -54,17 +57,22 @@ def _object(text: str) -> dict[str, Any]:
 
 
 class Choosing(Protocol):
-    """A configuration that names an oracle; with settings of its own unless it is PPO, which all of them have."""
+    """A configuration that names an oracle, and may have settings for it in a field of that name."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def oracle(self) -> str: ...
+
+
+class Preferring(Choosing, Protocol):
+    """One that always has settings for PPO."""
+
     @property
     def ppo(self) -> PPO: ...
 
 
-C = TypeVar("C", bound=Choosing)
+C = TypeVar("C", bound=Preferring)
 
 
 def check_oracle(name: str) -> None:
@@ -127,22 +135,35 @@ def check_trainable(
     """
     import numpy as np
 
+    populations, sigma = [[policy] for policy in initial], np.ones((1,) * len(initial))
+    spaces = [str(pair) for pair in zip(game.observation_spaces, game.action_spaces, strict=True)]
+    kinds = sorted({spaces.index(kind) for kind in spaces})
+    return {seat: untrained(game, name, oracle, populations, sigma, seat) for seat in kinds}
+
+
+def untrained(
+    game: "Game | Playable",
+    name: str,
+    oracle: Oracle,
+    populations: "Populations",
+    sigma: "np.ndarray",
+    seat: int,
+    start: "Policy | None" = None,
+) -> "Policy":
+    """What the oracle makes of a seat, against those who play sigma, before it has learned. Errors as above."""
     from marl.policy_files import check_savable
     from marl.psro import learning_lanes
 
-    populations, sigma, made = [[policy] for policy in initial], np.ones((1,) * len(initial)), {}
-    spaces = [str(pair) for pair in zip(game.observation_spaces, game.action_spaces, strict=True)]
-    for seat in sorted({spaces.index(kind) for kind in spaces}):
-        try:
-            with learning_lanes(game, oracle.num_lanes, populations, sigma, seat) as lanes:
-                made[seat] = oracle.learner(lanes, (seat,), 0).policies[seat]
-            check_savable(made[seat])
-            if isinstance(oracle, Exact):
-                _check_told_apart(game, seat)
-        except (ValueError, ModuleNotFoundError) as error:
-            oracle_name, agent = type(oracle).__name__, game.agents[seat]
-            raise ValueError(f"{oracle_name} cannot train {agent} of {name}: {error}{_advice(game, seat)}") from error
-    return made
+    try:
+        with learning_lanes(game, oracle.num_lanes, populations, sigma, seat) as lanes:
+            policy = oracle.learner(lanes, (seat,), 0, start=None if start is None else {seat: start}).policies[seat]
+        check_savable(policy)
+        if isinstance(oracle, Exact):
+            _check_told_apart(game, seat)
+    except (ValueError, ModuleNotFoundError) as error:
+        which, agent = type(oracle).__name__, game.agents[seat]
+        raise ValueError(f"{which} cannot train {agent} of {name}: {error}{_advice(game, seat)}") from error
+    return policy
 
 
 def _advice(game: "Game | Playable", seat: int) -> str:

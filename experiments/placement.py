@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.load import command_of
-from experiments.config import Config, Configured
+from experiments.config import Configured, Recorded
 from experiments.oracles import with_oracle
 from experiments.run import RunFolder, create, invocation, read_settings, resume
 from marl.oracles import ORACLES
@@ -19,7 +19,7 @@ PLACEMENT = ("name", "run_dir", "workers", "resume", "smoke")
 """Where and how, not what: no part of a run's configuration."""
 
 
-def opened(config: Config, game: "Game | Playable") -> RunFolder:
+def opened(config: Recorded, game: "Game | Playable") -> RunFolder:
     """The run folder of what is played, made or resumed. Raises ValueError or OSError where that cannot be."""
     if config.resume:
         return resume(config.folder, settings(config), config.extendable, config.files)
@@ -44,23 +44,34 @@ def began_as(folder: Path, placed: Configured) -> Configured:
     """
     from marl.checkpoint import finished_iterations
 
-    values = read_settings(folder)
-    made_by, wanted = command_of(values), placed.command
-    if made_by != wanted:
-        raise ValueError(f"{folder} is a run of {made_by}: this takes runs of {wanted} only, on {placed.plays}")
+    values = settings_of_command(folder, placed)
     try:
         # A run may have been extended since.
         values["iterations"] = max(values["iterations"], finished_iterations(folder / "snapshots") - 1)
-        learning = {name: ORACLES[name](**_tuples(values[name])) for name in ORACLES if name in values}
         oracle = values.get("oracle", "ppo")  # before there were others, runs did not tell
-        return replace(with_oracle(placed, oracle), **_tuples(values) | learning)
+        return replace(with_oracle(placed, oracle), **options(values))
     except (KeyError, TypeError) as error:
         raise ValueError(f"{folder} was written by another version of this program ({error}): use that") from None
 
 
-def settings(config: Config) -> dict[str, Any]:
+def settings_of_command(folder: Path, placed: Recorded) -> dict[str, Any]:
+    """The settings that the run in `folder` was started with. Raises ValueError for one of another command."""
+    values = read_settings(folder)
+    made_by, wanted = command_of(values), placed.command
+    if made_by != wanted:
+        raise ValueError(f"{folder} is a run of {made_by}: this takes runs of {wanted} only, on {placed.plays}")
+    return values
+
+
+def settings(config: Recorded) -> dict[str, Any]:
     """What the results depend on, as plain JSON values."""
     return _lists({name: value for name, value in asdict(config).items() if name not in PLACEMENT})
+
+
+def options(settings: dict[str, Any]) -> dict[str, Any]:
+    """Options by name, of settings in JSON."""
+    learning = {name: ORACLES[name](**_tuples(settings[name])) for name in ORACLES if name in settings}
+    return _tuples(settings) | learning
 
 
 def _lists(values: dict[str, Any]) -> dict[str, Any]:
@@ -75,7 +86,7 @@ def _tuples(values: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
-def resume_command(config: Config, iterations: int | None = None) -> str:
+def resume_command(config: Recorded, iterations: int | None = None) -> str:
     """What goes on with the run, as far as it was to go or to another number of iterations."""
     longer = "" if iterations is None else f" --iterations {iterations}"
     return f"{invocation()} {config.command} --run-dir {shlex.quote(str(config.folder))} --resume{longer}"

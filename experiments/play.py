@@ -4,11 +4,11 @@ python -m experiments.play runs/rest_trap-0 --save episode.gif
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import tyro
 
@@ -18,20 +18,35 @@ from experiments.stop import guarded
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
-    from experiments.config import Config
+    import numpy as np
+
+    from experiments.config import Recorded
     from experiments.episode import Episode
+    from games.versus import Populations
     from games.window import Window
-    from marl.psro import Snapshot
 
 LONGEST = 20.0
 """Seconds that a film may take without being hurried."""
+
+
+class Cast(NamedTuple):
+    """Who may play, and what is said of it."""
+
+    config: "Recorded"
+    populations: "Populations"
+    sigma: "np.ndarray"  # [k_1, ..., k_N]
+    which: str
+    """What the distribution is called."""
+    origin: Callable[[int, int], str]
+    """What a player's policy of a number is."""
 
 
 @dataclass(frozen=True)
 class Options:
     """Play one episode of a run's policies, and look at it.
 
-    Without --profile, one joint profile is drawn from the meta-strategy.
+    Without --profile, one joint profile is drawn from the meta-strategy. Of a training, the policy that was trained
+    plays with those it was trained against.
     """
 
     run: Annotated[Path, tyro.conf.Positional]
@@ -39,7 +54,8 @@ class Options:
     iteration: int | None = None
     """Iteration whose populations and meta-strategy are taken; the last by default."""
     profile: tuple[int, ...] | None = None
-    """A policy per player, by its number: 0 is the initial one, k the best response of iteration k."""
+    """A policy per player, by its number: 0 is the initial one, k the best response of iteration k. (Of a training, the
+    one that was trained is 0, and the others' are numbered as they came.)"""
     seed: int = 0
     """Draws the profile, and what happens in the episode."""
     render: Literal["ansi", "human", "none"] = "ansi"
@@ -79,22 +95,19 @@ def show(options: Options) -> None:
 
     if options.save is not None:
         film.writer_for(options.save)  # fails now rather than after the episode
-    config = _config(options.run)
-    snapshot = _snapshot(options.run, options.iteration)
-    numbers = _numbers(snapshot, options.profile, options.seed)
+    cast = _cast(options.run, options.iteration)
+    config, numbers = cast.config, _numbers(cast, options.profile, options.seed)
     game, title = config.make_game(), config.played_as()
     pictured = options.render == "human" or options.save is not None
     if pictured:
         check_pictured(game, title)
     window = Window(title) if options.render == "human" else None
-    profile = [population[i] for population, i in zip(snapshot.populations, numbers, strict=True)]
+    profile = [population[i] for population, i in zip(cast.populations, numbers, strict=True)]
     console = Console(highlight=False, soft_wrap=True, markup=False)
-    initial = getattr(config, "initial", "uniform")
-    for agent, number in zip(game.agents, numbers, strict=True):
-        origin = f"the best response of iteration {number}" if number else f"the initial {initial} policy"
-        console.print(f"{agent} plays policy {number}, {origin}")
-    share = snapshot.sigma[numbers]
-    console.print(f"a profile of probability {share:.3g} in the meta-strategy of iteration {snapshot.iteration}")
+    for player, (agent, number) in enumerate(zip(game.agents, numbers, strict=True)):
+        console.print(f"{agent} plays policy {number}, {cast.origin(player, number)}")
+    if cast.sigma.size > 1 or cast.which:
+        console.print(f"a profile of probability {cast.sigma[numbers]:.3g} in {cast.which}")
     played = episode(game, profile, options.seed, "play/" + "-".join(map(str, numbers)), pictured)
     for line in played.lines if options.render == "ansi" else ():
         console.print(line)
@@ -122,39 +135,65 @@ def _screen(window: "Window", played: "Episode", fps: float) -> None:
     window.close()
 
 
-def _config(run: Path) -> "Config":
-    """What the run was started with, of whichever command it is."""
-    from experiments.placement import began_as
+def _cast(run: Path, iteration: int | None) -> Cast:
+    """Of whichever command's run. Raises ValueError for what it does not hold."""
     from experiments.run import read_settings
 
-    made_by = import_module(RUNNERS[command_of(read_settings(run))])
-    return began_as(run, made_by.Config())
+    command = command_of(read_settings(run))
+    if command != "train":
+        return _of_iteration(run, command, iteration)
+    if iteration is not None:
+        raise ValueError(f"{run} is a training, and has no iterations: leave out --iteration")
+    return _of_training(run)
 
 
-def _snapshot(run: Path, iteration: int | None) -> "Snapshot":
+def _of_training(run: Path) -> Cast:
+    from experiments.opponents import load_opponents, policy_at
+    from experiments.train import began_as
+
+    config, policy = began_as(run), policy_at(run)
+    others, _ = load_opponents(run / "opponents", config.make_game(), config.seat)
+    populations, sigma = others.joined_by(config.seat, policy)
+
+    def origin(player: int, number: int) -> str:
+        return f"trained by {config.oracle}" if player == config.seat else f"one of {config.against}"
+
+    return Cast(config, populations, sigma, f"{config.against}" if sigma.size > 1 else "", origin)
+
+
+def _of_iteration(run: Path, command: str, iteration: int | None) -> Cast:
+    from experiments.placement import began_as
     from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
 
+    config = began_as(run, import_module(RUNNERS[command]).Config())
     folder = run / "snapshots"
     last = finished_iterations(folder) - 1
     if last < 0:
         raise ValueError(f"{run} has finished no iteration yet: resume it first")
     if iteration is not None and not 0 <= iteration <= last:
         raise ValueError(f"iteration must lie in 0..{last}, those that {run} has finished; got {iteration}")
-    return load_snapshot(folder, last if iteration is None else iteration, PolicyStore(run / "policies"))
+    snapshot = load_snapshot(folder, last if iteration is None else iteration, PolicyStore(run / "policies"))
+    initial = getattr(config, "initial", "uniform")
+
+    def origin(player: int, number: int) -> str:
+        return f"the best response of iteration {number}" if number else f"the initial {initial} policy"
+
+    which = f"the meta-strategy of iteration {snapshot.iteration}"
+    return Cast(config, snapshot.populations, snapshot.sigma, which, origin)
 
 
-def _numbers(snapshot: "Snapshot", asked: tuple[int, ...] | None, seed: int) -> tuple[int, ...]:
+def _numbers(cast: Cast, asked: tuple[int, ...] | None, seed: int) -> tuple[int, ...]:
     """The profile asked for, or one drawn from the meta-strategy."""
     import numpy as np
 
-    sizes = snapshot.sigma.shape
+    sizes, sigma = cast.sigma.shape, cast.sigma
     if asked is None:
-        drawn = np.random.default_rng(seed).choice(snapshot.sigma.size, p=snapshot.sigma.ravel() / snapshot.sigma.sum())
+        drawn = np.random.default_rng(seed).choice(sigma.size, p=sigma.ravel() / sigma.sum())
         return tuple(int(i) for i in np.unravel_index(drawn, sizes))
     if len(asked) != len(sizes) or not all(0 <= i < k for i, k in zip(asked, sizes, strict=True)):
         raise ValueError(
-            f"profile must be one policy for each of {len(sizes)} players, in 0..{sizes[0] - 1} "
-            f"at iteration {snapshot.iteration}; got {' '.join(map(str, asked))}"
+            f"profile must be one policy for each of {len(sizes)} players, in 0..{sizes[0] - 1} of {cast.which}; "
+            f"got {' '.join(map(str, asked))}"
         )
     return asked
 

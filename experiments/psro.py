@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 if __name__ == "__main__":  # run as a file, only this folder is on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -18,27 +18,18 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 from experiments.checks import check_processes, check_profiles, checked_device, checked_solver
 from experiments.command import Groups, Plan, parsed, run
 from experiments.known_settings import settings_of
-from experiments.options import Placed, Simulated, as_name, early
+from experiments.options import AnyGame, Placed, SideBySide, Simulated, as_name, early
 from experiments.oracles import check_trainable, chosen, small, with_oracle
 from marl.oracles import ORACLES
-
-# What imports torch, or takes its time, is imported where it is used: --help answers at once.
-if TYPE_CHECKING:
-    from games.game import Game, Playable
-
 
 CHECKED = 300
 """Episodes, at least, that show whether players are exchangeable."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is played."""
+class Asked(AnyGame):
+    """Who plays."""
 
-    game: str = "pong"
-    """A game of `counterplay games`, with parameters as in "pong(points=1)", or wrapped, "stacked(t_maze,frames=4)"; a
-    PettingZoo environment such as connect_four_v3 or "mpe2.simple_tag_v3(max_cycles=25)"; openspiel:NAME, or
-    openspiel_stepped:NAME where that is too large; gymnasium:NAME for one player."""
     shared: tuple[str, ...] = ()
     """Players that are exchangeable, such as 0,1,2: they share one population, and one of them learns for all."""
 
@@ -58,7 +49,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Config(Placed, Measured, Simulated, Asked):
+class Config(Placed, SideBySide, Measured, Simulated, Asked):
     """Policy-space response oracles (PSRO) on any game.
 
     Every iteration trains one best response per player, by PPO or another oracle, against the meta-strategy so far,
@@ -78,18 +69,6 @@ class Config(Placed, Measured, Simulated, Asked):
 
     def played_as(self) -> str:
         return as_name(self.game) + self.and_oracle("-")
-
-    @property
-    def files(self) -> dict[str, str]:
-        from games.openspiel import PREFIX, files
-
-        return files(self.game.removeprefix(PREFIX)) if self.game.startswith(PREFIX) else {}
-
-    def make_game(self) -> "Game | Playable":
-        """The game that is played. Raises ValueError for one that is unknown, or cannot be made."""
-        from games import make
-
-        return make(self.game)
 
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""

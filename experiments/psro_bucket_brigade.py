@@ -17,7 +17,7 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
 from experiments.checks import check_profiles, checked_device, checked_solver
 from experiments.command import Plan, parsed, run
-from experiments.options import Placed, Simulated
+from experiments.options import Placed, SideBySide, Simulated
 from experiments.oracles import check_trainable, chosen
 from marl.oracles import PPO
 
@@ -41,7 +41,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Config(Placed, Simulated, Rules):
+class Config(Placed, SideBySide, Simulated, Rules):
     """Policy-space response oracles (PSRO) on Bucket Brigade.
 
     Every iteration trains one best response per player against the meta-strategy so far, plays all new profiles of

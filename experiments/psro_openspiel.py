@@ -17,7 +17,7 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
 from experiments.checks import check_profiles, checked_device, checked_solver
 from experiments.command import Plan, parsed, run
-from experiments.options import Placed, as_name
+from experiments.options import Placed, SideBySide, as_name
 from experiments.oracles import check_oracle, check_trainable, chosen
 from marl.oracles import PPO
 
@@ -60,7 +60,7 @@ class Solved:
 
 
 @dataclass(frozen=True)
-class Config(Placed, Solved):
+class Config(Placed, SideBySide, Solved):
     """Policy-space response oracles (PSRO) on a finite game of OpenSpiel, measured exactly.
 
     Every iteration adds one best response per player to the meta-strategy so far, and solves the empirical game again;

@@ -155,6 +155,15 @@ def provenance(packages: Sequence[str] = ()) -> dict:
     }
 
 
+def changes(path: Path, device: str) -> list[str]:
+    """What is told when a run is gone on with: how its last bits may come to differ."""
+    began = read_settings(path)["device"]
+    notes = [f"note: {change} since the run was started: last bits may differ" for change in changed_versions(path)]
+    if began != device:
+        notes.append(f"note: started on device {began}, going on on {device}: last bits may differ")
+    return notes
+
+
 def changed_versions(path: Path) -> list[str]:
     """Packages whose version is not the one the run was started with, as `numpy 2.1.0 -> 2.2.0`."""
     old = read_json(path / RUN)["versions"]

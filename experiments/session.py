@@ -15,7 +15,7 @@ from analysis.figures import draw
 from analysis.report import write
 from experiments.measures import Rows, learning_rows
 from experiments.report import report
-from experiments.run import RunFolder, changed_versions, read_settings, to_lines
+from experiments.run import RunFolder, changes, to_lines
 from experiments.stop import Stop
 from experiments.terminal import Display, Forecast, Stopwatch, display
 from experiments.tracker import Tracker, trackers
@@ -41,11 +41,8 @@ def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
     Raises BrokenCheckpoint where the folder is not as a run left it, before anything is trained.
     """
     torch.set_num_threads(plan.config.threads)
-    for change in changed_versions(run.path):
-        print(f"note: {change} since the run was started: last bits may differ")
-    began = read_settings(run.path)["device"]
-    if began != plan.config.device:
-        print(f"note: started on device {began}, going on on {plan.config.device}: last bits may differ")
+    for note in changes(run.path, plan.config.device):
+        print(note)
     prepare = partial(torch.set_num_threads, plan.config.threads)
     with (
         display(plan.values.view) as show,

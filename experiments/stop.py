@@ -35,6 +35,8 @@ class Stop:
     """
 
     signum: int | None = None
+    patience = False
+    """Whether the first signal is only remembered, for `check` to raise."""
     advice = "run the same command again"
     """What to do next, for whoever ended the command; it may say something better as it goes."""
 
@@ -48,13 +50,25 @@ class Stop:
             for signum, handler in before.items():
                 signal.signal(signum, handler)
 
+    @contextmanager
+    def patient(self) -> Iterator[None]:
+        """Until the block ends, the first signal waits for `check`, so that things are whole; a second does not."""
+        self.patience = True
+        try:
+            yield
+        finally:
+            self.patience = False
+
     def check(self) -> None:
         if self.signum is not None:
             raise Stopped
 
     def _receive(self, signum: int, frame: FrameType | None) -> None:
         first, self.signum = self.signum is None, signum
-        if first:
+        if first and self.patience:
+            os.write(2, f"\n{signal.Signals(signum).name}: stops as soon as it can; once more stops at once\n".encode())
+        elif first or self.patience:
+            self.patience = False
             raise Stopped
 
 

@@ -53,6 +53,9 @@ EXACT = View(
 class Display(Protocol):
     """Shows one row per iteration, and what is being worked on."""
 
+    view: View
+    """May be given other columns as long as there are no rows."""
+
     def row(self, cells: dict[str, str]) -> None:
         """A finished iteration; `cells` by column."""
 

@@ -10,10 +10,10 @@ from experiments.run import RunFolder
 
 
 class Tracker(Protocol):
-    """Takes metrics, each a flat dict with `metric`, `iteration`, `value`, and `player` and `step` where they apply."""
+    """Takes metrics, each a flat dict with `metric`, `value`, and `iteration`, `player`, `step` where they apply."""
 
     def write(self, rows: list[dict]) -> None:
-        """Add the rows of one iteration."""
+        """Add rows."""
 
     def close(self) -> None:
         """Finish writing."""
@@ -52,9 +52,11 @@ class TensorBoard:
     def write(self, rows: list[dict]) -> None:
         for row in rows:
             # A learner's curve is one chart per iteration and player; other metrics run over the iterations.
-            learning = f"/{row['iteration']}" if "step" in row else ""
+            learning = f"/{row['iteration']}" if {"step", "iteration"} <= row.keys() else ""
             player = f"/player_{row['player']}" if "player" in row else ""
-            self.writer.add_scalar(row["metric"] + learning + player, row["value"], row.get("step", row["iteration"]))
+            play = f"/{row['play']}" if "play" in row else ""
+            step = row.get("step", row.get("iteration"))
+            self.writer.add_scalar(row["metric"] + learning + player + play, row["value"], step)
         self.writer.flush()
 
     def close(self) -> None:

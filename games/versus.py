@@ -1,6 +1,6 @@
 """Seats played by populations: one joint profile per lane and episode, drawn from a meta-strategy."""
 
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -11,6 +11,7 @@ from games.lanes import put_lanes, put_like, to_numpy, tree_leaves, tree_map
 from games.noise import Purpose
 
 Populations = Sequence[Sequence[Policy]]
+Watch = Callable[[np.ndarray, Outcome], None]
 
 
 def checked_sigma(populations: Sequence[Sized], sigma: ArrayLike) -> np.ndarray:
@@ -37,23 +38,48 @@ class Cast:
     Raises ValueError where sigma is not a distribution over the populations' profiles.
     """
 
+    profile: np.ndarray
+    """[B, M] who plays the M cast seats of every lane."""
+    _memory: dict[tuple[int, int], Memory]
+
     def __init__(self, lanes: Lanes, populations: Populations, sigma: np.ndarray, seats: Sequence[int]):
-        if len(populations) != len(lanes.agents):
-            raise ValueError(f"there must be one population per seat: {len(lanes.agents)}, got {len(populations)}")
-        sigma = checked_sigma(populations, sigma)
-        self.lanes, self.populations, self.sigma, self.seats = lanes, populations, sigma, tuple(seats)
-        joint = sigma.sum(axis=tuple(seat for seat in range(sigma.ndim) if seat not in self.seats))
+        self.lanes, self.seats = lanes, tuple(seats)
+        self.draw_from(populations, sigma)
+
+    def draw_from(self, populations: Populations, sigma: np.ndarray) -> None:
+        """Take these populations and sigma; call `start` or `load_state_dict` next."""
+        if len(populations) != len(self.lanes.agents):
+            raise ValueError(f"there must be one population per seat: {len(self.lanes.agents)}, got {len(populations)}")
+        self.populations, self.sigma = populations, checked_sigma(populations, sigma)
+        joint = self.sigma.sum(axis=tuple(seat for seat in range(self.sigma.ndim) if seat not in self.seats))
         self._profiles = np.argwhere(joint > 0)
         self._cumulative = np.cumsum(joint[joint > 0])
 
+    def change(self, populations: Populations, sigma: np.ndarray) -> None:
+        """Draw from these from now on, while episodes under way are played to their end by who began them.
+
+        Who plays one and is not in the new populations is appended to them, and sigma gives it 0.
+        """
+        checked_sigma(populations, sigma)
+        extended = [list(population) for population in populations]
+        profile, carried = self.profile.copy(), {}
+        for column, seat in enumerate(self.seats):
+            for index in np.unique(self.profile[:, column]):
+                policy, free = self.populations[seat][index], len(extended[seat])
+                found = (place for place, other in enumerate(extended[seat]) if other is policy)
+                place = next((place for place in found if (column, place) not in carried), free)
+                extended[seat] += [policy] * (place == free)
+                profile[self.profile[:, column] == index, column] = place
+                carried[column, place] = self._memory[column, index]
+        added = [(0, len(more) - len(population)) for more, population in zip(extended, populations, strict=True)]
+        self.draw_from(extended, np.pad(np.asarray(sigma, np.float64), added))
+        self.profile = profile
+        self._memory = self._memories() | carried
+
     def start(self) -> None:
         """Cast every lane; call after the lanes were reset."""
-        self.profile, where = self._draw(), self.lanes.acting
-        self._memory = {
-            (column, index): self._fresh(seat, index, where)
-            for column, seat in enumerate(self.seats)
-            for index in self._support(column)
-        }
+        self.profile = self._draw()
+        self._memory = self._memories()
 
     def act(self) -> dict[int, Array]:
         """The cast's actions: seat -> [B] or [B, factors]."""
@@ -70,12 +96,13 @@ class Cast:
             self._memory[column, index] = tree_map(lambda new, old: put_lanes(done, new, old), fresh, memory)
 
     def state_dict(self) -> dict:
-        memories = [np.array(to_numpy(leaf)) for memory in self._memory.values() for leaf in tree_leaves(memory)]
+        kept = [self._memory[key] for key in self._players()]
+        memories = [np.array(to_numpy(leaf)) for memory in kept for leaf in tree_leaves(memory)]
         return {"profile": self.profile.copy(), "memories": memories}
 
     def load_state_dict(self, state: dict) -> None:
-        self.start()
         self.profile = state["profile"].copy()
+        self._memory = self._memories()
         leaves = iter(state["memories"])
         for key, memory in self._memory.items():
             self._memory[key] = tree_map(lambda leaf: put_like(next(leaves), leaf), memory)
@@ -90,16 +117,23 @@ class Cast:
         # Rounding may leave the last cumulative sum just below the largest uniform.
         return self._profiles[np.minimum(drawn, len(self._profiles) - 1)]
 
-    def _support(self, column: int) -> np.ndarray:
-        return np.unique(self._profiles[:, column])
+    def _players(self) -> list[tuple[int, int]]:
+        """(column, index) of those who may be drawn, and of those who play."""
+        both = np.concatenate([self._profiles, self.profile])
+        return [(column, index) for column in range(len(self.seats)) for index in np.unique(both[:, column]).tolist()]
+
+    def _memories(self) -> dict[tuple[int, int], Memory]:
+        """Memories of fresh episodes of all players."""
+        where = self.lanes.acting
+        return {(column, index): self._fresh(self.seats[column], index, where) for column, index in self._players()}
 
     def _act(self, column: int, seat: int) -> Array:
         policies, observation, legal = self.populations[seat], self.lanes.observe(seat), self.lanes.legal(seat)
-        support = self._support(column)
-        noise = self.lanes.noise(Purpose.SEAT + seat, max(policies[index].noise_size for index in support))
+        players = [index for place, index in self._memory if place == column]
+        noise = self.lanes.noise(Purpose.SEAT + seat, max(policies[index].noise_size for index in players))
         xp = array_namespace(observation)
         actions = None
-        for index in support:
+        for index in players:
             mine = self.profile[:, column] == index
             if not mine.any():
                 continue
@@ -136,11 +170,18 @@ class Versus:
     """The game as `seats` see it while a cast plays the others; implements `games.game.Lanes`.
 
     Seats are renumbered 0.. in the order given. `populations` and `sigma` cover all N seats of the inner lanes; those
-    of the learning seats are summed out.
+    of the learning seats are summed out. `watch` is told of every step: the cast's `profile` and the outcome of all N.
     """
 
-    def __init__(self, lanes: Lanes, populations: Populations, sigma: np.ndarray, seats: Sequence[int]):
-        self.lanes, self.seats, self.num_lanes = lanes, tuple(seats), lanes.num_lanes
+    def __init__(
+        self,
+        lanes: Lanes,
+        populations: Populations,
+        sigma: np.ndarray,
+        seats: Sequence[int],
+        watch: Watch | None = None,
+    ):
+        self.lanes, self.seats, self.num_lanes, self.watch = lanes, tuple(seats), lanes.num_lanes, watch
         if (
             not self.seats
             or len(set(self.seats)) < len(self.seats)
@@ -166,6 +207,8 @@ class Versus:
     def step(self, actions: tuple[Array, ...]) -> Outcome:
         played = self.cast.act() | dict(zip(self.seats, actions, strict=True))
         outcome = self.lanes.step(tuple(played[seat] for seat in range(len(played))))
+        if self.watch is not None:
+            self.watch(self.cast.profile, outcome)
         self.cast.recast(outcome.done)
         columns = self._columns
         return Outcome(

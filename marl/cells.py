@@ -1,145 +1,163 @@
 """Recurrent cells, LSTM and GRU: one step forward, and all steps backward, written out on batches of rows.
 
-A cell of H units keeps a memory of one or more leaves [B, H], the first of which is its output. Two layers make it up,
-of weights [G * H, D] by the input and [G * H, H] by its last output, in blocks of H rows a gate in torch's order.
-A step leaves a record [B, S * H] of what going backward needs: automatic differentiation takes twice as long.
+A cell of H units keeps a memory of one or more leaves [M, H], the first of which is its output. Two layers make it up,
+of weights [G * H, D] by the input and [G * H, H] by its last output, in blocks of H rows a gate, in torch's order.
+Going forward, it turns products of its input into its gates, in place; both, and a scratch [T, M, H], are all that
+going backward needs. (Automatic differentiation takes twice as long.)
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
+from torch.ops import aten
 
 Leaves = tuple[Tensor, ...]  # a memory
-Keep = Sequence[Tensor | None]  # a step: [B, 1] 0 where the memory was put back before it, else 1; None for all ones
+Views = tuple[Tensor, ...]
+Keep = Sequence[Tensor | None]  # a step: [M, 1] 0 where the memory was put back before it, else 1; None for all ones
 
 
 class Cell(Protocol):
-    """How a cell goes forward and backward. `gates` is G above, `slots` S, `leaves` those of its memory."""
+    """How a cell goes forward and backward. `gates` is G above, `leaves` the number of those of its memory."""
 
     gates: ClassVar[int]
-    slots: ClassVar[int]
     leaves: ClassVar[int]
 
     @staticmethod
     def bias(by_input: Tensor, by_output: Tensor) -> Tensor:
-        """[G * H] both layers' biases, as far as they add up."""
+        """[G * H] that the input's products begin with, of both layers' biases."""
 
     @staticmethod
-    def advance(record: Tensor, layer: tuple[Tensor, Tensor], memory: Leaves, after: Leaves) -> None:
-        """Write the next memory to `after`, and the record, whose first G * H columns hold the input's products."""
+    def views(products: Tensor, scratch: Tensor) -> Iterable[Views]:
+        """What `advance` writes to, a step, of the input's products [T, M, G * H] and the scratch [T, M, H]."""
 
     @staticmethod
-    def retreat(record: Tensor, before: Leaves, outer: Tensor, keep: Keep, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """[T, B, G * H] d loss / d products, of the input and of the last output, back through time.
+    def advance(views: Views, weight: Tensor, bias: Tensor, memory: Leaves, after: Leaves) -> None:
+        """Write the next memory to `after`; the layer is that by the last output, its weight [H, G * H] transposed."""
 
-        From records [T, B, S * H], memories before each step [T, B, H], and d loss / d outputs [T, B, H], to which
-        what comes back from later steps is added in place.
+    @staticmethod
+    def retreat(
+        gates: Tensor, scratch: Tensor, before: Leaves, outer: Tensor, keep: Keep, weight: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """[T, M, G * H] d loss / d products, of the input and of the last output, back through time.
+
+        From what going forward left, memories before each step [T, M, H], the weight [G * H, H] by the last output,
+        and d loss / d outputs [T, M, H], to which what comes back from later steps is added in place.
         """
 
 
 class LSTM:
-    """Long short-term memory with input, forget, candidate and output gates [Hochreiter & Schmidhuber 1997; Gers 2000].
+    """Long short-term memory: input, forget, candidate and output gates [Hochreiter & Schmidhuber 1997; Gers 2000].
 
-    Its memory is (output, cell); its record the four gates and tanh(cell).
+    Its memory is (output, cell); its scratch tanh(cell).
     """
 
-    gates, slots, leaves = 4, 5, 2
+    gates, leaves = 4, 2
 
     @staticmethod
     def bias(by_input: Tensor, by_output: Tensor) -> Tensor:
         return by_input + by_output
 
     @staticmethod
-    def advance(record: Tensor, layer: tuple[Tensor, Tensor], memory: Leaves, after: Leaves) -> None:
-        (output, cell), (next_output, next_cell), units = memory, after, memory[0].shape[1]
-        record[:, : 4 * units].addmm_(output, layer[0].t())
-        record[:, : 2 * units].sigmoid_()
-        record[:, 2 * units : 3 * units].tanh_()
-        record[:, 3 * units : 4 * units].sigmoid_()
-        into, forget, candidate, out, squashed = record.view(-1, 5, units).unbind(1)
-        torch.mul(forget, cell, out=next_cell).addcmul_(into, candidate)
-        torch.tanh(next_cell, out=squashed)
-        torch.mul(out, squashed, out=next_output)
+    def views(products: Tensor, scratch: Tensor) -> Iterable[Views]:
+        into, forget, candidate, out = products.chunk(4, -1)
+        first = products[..., : 2 * scratch.shape[-1]]
+        parts = (products, first, candidate, out, into, forget, scratch)
+        return zip(*(part.unbind() for part in parts), strict=True)
 
     @staticmethod
-    def retreat(record: Tensor, before: Leaves, outer: Tensor, keep: Keep, weight: Tensor) -> tuple[Tensor, Tensor]:
-        into, forget, candidate, out, squashed = record.unflatten(-1, (5, -1)).unbind(-2)
-        by_cell = out * (1 - squashed.square())
-        gates = torch.stack(  # at first d gate / d cell, and d output / d product of the output gate
-            [
-                candidate * into * (1 - into),
-                before[1] * forget * (1 - forget),
-                into * (1 - candidate.square()),
-                squashed * out * (1 - out),
-            ],
-            dim=2,
-        )
-        products = gates.flatten(2)
+    def advance(views: Views, weight: Tensor, bias: Tensor, memory: Leaves, after: Leaves) -> None:
+        (products, first, candidate, out, into, forget, squashed), (output, cell) = views, memory
+        products.addmm_(output, weight)
+        first.sigmoid_()
+        candidate.tanh_()
+        out.sigmoid_()
+        torch.mul(forget, cell, out=after[1]).addcmul_(into, candidate)
+        torch.tanh(after[1], out=squashed)
+        torch.mul(out, squashed, out=after[0])
+
+    @staticmethod
+    def retreat(
+        gates: Tensor, scratch: Tensor, before: Leaves, outer: Tensor, keep: Keep, weight: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        into, forget, candidate, out = gates.chunk(4, -1)
+        by_cell = aten.tanh_backward(out, scratch)
+        found = torch.empty_like(gates)  # at first d cell / d product, and d output / d product of the output gate
+        by_into, by_forget, by_candidate, by_out = found.chunk(4, -1)
+        aten.sigmoid_backward.grad_input(candidate, into, grad_input=by_into)
+        aten.sigmoid_backward.grad_input(before[1], forget, grad_input=by_forget)
+        aten.tanh_backward.grad_input(into, candidate, grad_input=by_candidate)
+        aten.sigmoid_backward.grad_input(scratch, out, grad_input=by_out)
+        three = found.unflatten(-1, (4, -1))[..., :3, :]
         cell = torch.zeros_like(outer[0])
+        back = [part.unbind() for part in (outer, by_cell, three, by_out, forget, found)]
         for step in range(len(outer) - 1, -1, -1):
-            cell.addcmul_(outer[step], by_cell[step])
-            gates[step, :, :3].mul_(cell[:, None])
-            gates[step, :, 3].mul_(outer[step])
+            by_output, slope, by_three, by_gate, kept, products = (part[step] for part in back)
+            cell.addcmul_(by_output, slope)
+            by_three.mul_(cell[:, None])
+            by_gate.mul_(by_output)
             if step:
-                cell.mul_(forget[step])
-                came = keep[step]
-                if came is None:
-                    outer[step - 1].addmm_(products[step], weight)
+                cell.mul_(kept)
+                mask = keep[step]
+                if mask is None:
+                    back[0][step - 1].addmm_(products, weight)
                 else:
-                    cell.mul_(came)
-                    outer[step - 1].addcmul_(products[step].mm(weight), came)
-        return products, products
+                    cell.mul_(mask)
+                    back[0][step - 1].addcmul_(products.mm(weight), mask)
+        return found, found
 
 
 class GRU:
-    """Gated recurrent unit with reset and update gates and a candidate [Cho et al. 2014], as torch has it.
+    """Gated recurrent unit: reset and update gates and a candidate [Cho et al. 2014], as torch has it.
 
-    Its memory is (output,); its record the gates, the candidate, and the last output's product for that.
+    Its memory is (output,); its scratch the last output's product for the candidate.
     """
 
-    gates, slots, leaves = 3, 4, 1
+    gates, leaves = 3, 1
 
     @staticmethod
     def bias(by_input: Tensor, by_output: Tensor) -> Tensor:
-        units = len(by_input) // 3
-        both = by_input.clone()
-        both[: 2 * units] += by_output[: 2 * units]  # the rest counts as far as the reset gate lets it
+        both, gates = by_input.clone(), len(by_input) // 3 * 2
+        both[:gates] += by_output[:gates]  # the rest counts as far as the reset gate lets it
         return both
 
     @staticmethod
-    def advance(record: Tensor, layer: tuple[Tensor, Tensor], memory: Leaves, after: Leaves) -> None:
-        (output,), (next_output,), (weight, bias), units = memory, after, layer, memory[0].shape[1]
-        gates, products = record[:, : 2 * units], output.mm(weight.t())
-        gates.add_(products[:, : 2 * units]).sigmoid_()
-        reset, update, candidate, past = record.view(-1, 4, units).unbind(1)
-        torch.add(products[:, 2 * units :], bias[2 * units :], out=past)
-        candidate.addcmul_(reset, past).tanh_()
-        torch.lerp(candidate, output, update, out=next_output)
+    def views(products: Tensor, scratch: Tensor) -> Iterable[Views]:
+        reset, update, candidate = products.chunk(3, -1)
+        first = products[..., : 2 * scratch.shape[-1]]
+        return zip(*(part.unbind() for part in (first, reset, update, candidate, scratch)), strict=True)
 
     @staticmethod
-    def retreat(record: Tensor, before: Leaves, outer: Tensor, keep: Keep, weight: Tensor) -> tuple[Tensor, Tensor]:
-        reset, update, candidate, past = record.unflatten(-1, (4, -1)).unbind(-2)
-        by_candidate = (1 - update) * (1 - candidate.square())
-        gates = torch.stack(  # at first d output / d product
-            [
-                by_candidate * past * reset * (1 - reset),
-                (before[0] - candidate) * update * (1 - update),
-                by_candidate * reset,
-            ],
-            dim=2,
-        )
-        products = gates.flatten(2)
+    def advance(views: Views, weight: Tensor, bias: Tensor, memory: Leaves, after: Leaves) -> None:
+        (first, reset, update, candidate, past), (output,) = views, memory
+        gates = first.shape[-1]
+        first.addmm_(output, weight[:, :gates]).sigmoid_()
+        torch.addmm(bias[gates:], output, weight[:, gates:], out=past)
+        candidate.addcmul_(reset, past).tanh_()
+        torch.lerp(candidate, output, update, out=after[0])
+
+    @staticmethod
+    def retreat(
+        gates: Tensor, scratch: Tensor, before: Leaves, outer: Tensor, keep: Keep, weight: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        reset, update, candidate = gates.chunk(3, -1)
+        slope = aten.tanh_backward(1 - update, candidate)
+        found = torch.empty_like(gates)  # at first d output / d product
+        by_reset, by_update, by_past = found.chunk(3, -1)
+        aten.sigmoid_backward.grad_input(slope * scratch, reset, grad_input=by_reset)
+        aten.sigmoid_backward.grad_input(before[0] - candidate, update, grad_input=by_update)
+        torch.mul(slope, reset, out=by_past)
+        back = [part.unbind() for part in (outer, found.unflatten(-1, (3, -1)), update, found)]
         for step in range(len(outer) - 1, -1, -1):
-            gates[step].mul_(outer[step][:, None])
+            by_output, by_gates, kept, products = (part[step] for part in back)
+            by_gates.mul_(by_output[:, None])
             if step:
-                came = (outer[step] * update[step]).addmm_(products[step], weight)
-                kept = keep[step]
-                outer[step - 1].add_(came if kept is None else came.mul_(kept))
-        by_input = gates.clone()
-        torch.mul(by_candidate, outer, out=by_input[:, :, 2])
-        return by_input.flatten(2), products
+                came, mask = (by_output * kept).addmm_(products, weight), keep[step]
+                back[0][step - 1].add_(came if mask is None else came.mul_(mask))
+        by_input = found.clone()
+        torch.mul(slope, outer, out=by_input[..., -outer.shape[-1] :])
+        return by_input, found
 
 
 CELLS: dict[str, type[Cell]] = {"lstm": LSTM, "gru": GRU}

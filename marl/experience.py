@@ -60,6 +60,10 @@ class Experience:
         check_legal(agent, acting, legal, self.played)
         actions, _ = policy.act(observation, legal, None, lanes.noise(Purpose.SEAT + seat, policy.noise_size))
         decision = {"observation": observation, "action": actions.reshape(lanes.num_lanes, -1)}
+        if (legal is not None) != ("legal" in self.decisions[seat].parts):
+            raise ValueError(
+                f"lanes must always tell what is legal for {agent}, or never, but changed at {self.played}"
+            )
         if legal is not None:
             decision["legal"] = stacked(legal)
         self._push(seat, self.decisions[seat].decide(acting, decision), pushed)

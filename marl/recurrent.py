@@ -5,7 +5,7 @@ then a cell by its input, then the cell by its own last output. How many gates t
 `marl.cells.CELLS` it is. A head, of linear layers alone, makes outputs of the cell's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -40,9 +40,9 @@ def fresh_memory(core: Layers, rows: int) -> tuple[np.ndarray, ...]:
 
 def step(core: Layers, features: Tensor, memory: Leaves) -> Leaves:
     """The next memory [B, H] after features [B, D]; its first leaf is the output."""
-    cell, after = _cell(core), tuple(torch.empty_like(leaf) for leaf in memory)
-    records = _records(core, cell, layer_inputs(core[:-1], features)[-1])
-    cell.advance(records, core[-1], memory, after)
+    after = tuple(torch.empty_like(leaf) for leaf in memory)
+    products = _products(core, layer_inputs(core[:-1], features)[-1])[None]
+    _walk(core, products, torch.empty_like(memory[0])[None], memory, [after], [None])
     return after
 
 
@@ -50,7 +50,8 @@ class Trace(NamedTuple):
     """T steps of M rows, as `unroll` took them."""
 
     inputs: list[Tensor]  # [T * M, ...] of every layer before the cell, and of the cell
-    records: Tensor  # [T, M, S * H]
+    gates: Tensor  # [T, M, G * H], as `Cell.advance` left them
+    scratch: Tensor  # [T, M, H]
     first: Leaves  # memory [M, H] given at the start
     after: Leaves  # memories [T, M, H] after each step
     keep: Keep
@@ -72,18 +73,14 @@ class Trace(NamedTuple):
 
 def unroll(core: Layers, features: Tensor, memory: Leaves, starts: Tensor) -> Trace:
     """Go through features [T, M, D] from memory [M, H], that is put back exactly where starts [T, M] before a step."""
-    cell, (steps, rows) = _cell(core), starts.shape
     inputs = layer_inputs(core[:-1], features.flatten(0, 1))
-    records = _records(core, cell, inputs[-1]).unflatten(0, (steps, rows))
-    after = tuple(leaf.new_empty(steps, *leaf.shape) for leaf in memory)
+    products = _products(core, inputs[-1]).unflatten(0, starts.shape)
+    after = tuple(leaf.new_empty(len(starts), *leaf.shape) for leaf in memory)
+    scratch = torch.empty_like(after[0])
     kept = (~starts).to(features.dtype)[..., None]
     keep = [kept[index] if some else None for index, some in enumerate(starts.any(1).tolist())]
-    now = memory
-    for index in range(steps):
-        then = tuple(leaf[index] for leaf in after)
-        cell.advance(records[index], core[-1], put_back(now, keep[index]), then)
-        now = then
-    return Trace(inputs, records, memory, after, keep)
+    _walk(core, products, scratch, memory, zip(*(leaf.unbind() for leaf in after), strict=True), keep)
+    return Trace(inputs, products, scratch, memory, after, keep)
 
 
 def put_back(memory: Leaves, keep: Tensor | None) -> Leaves:
@@ -98,7 +95,9 @@ def backward(core: Layers, gradients: Layers, trace: Trace, by_outputs: Tensor) 
     """
     before, (weight, _) = trace.before(), core[-1]
     outer = by_outputs.view_as(trace.after[0])
-    by_input, by_output = _cell(core).retreat(trace.records, before, outer, trace.keep, weight)
+    by_input, by_output = _cell(core).retreat(
+        trace.gates, trace.scratch, before, outer, trace.keep, weight
+    )
     networks.backward(core[-1:], gradients[-1:], [before[0].flatten(0, 1)], by_output.flatten(0, 1))
     networks.backward(core[:-1], gradients[:-1], trace.inputs, by_input.flatten(0, 1))
 
@@ -177,9 +176,17 @@ def _cell(core: Layers) -> type[Cell]:
     return CELLS[cell_name(core)]
 
 
-def _records(core: Layers, cell: type[Cell], inputs: Tensor) -> Tensor:
-    """Records [B, S * H] that hold the products of the cell's inputs [B, D] so far."""
-    (weight, bias), (by_output, other) = core[-2:]
-    records = inputs.new_empty(len(inputs), cell.slots * by_output.shape[1])
-    torch.addmm(cell.bias(bias, other), inputs, weight.t(), out=records[:, : len(weight)])
-    return records
+def _products(core: Layers, inputs: Tensor) -> Tensor:
+    """[B, G * H] of the cell's inputs [B, D], and biases."""
+    (weight, bias), (_, other) = core[-2:]
+    return torch.nn.functional.linear(inputs, weight, _cell(core).bias(bias, other))
+
+
+def _walk(
+    core: Layers, products: Tensor, scratch: Tensor, memory: Leaves, after: Iterable[Leaves], keep: Keep
+) -> None:
+    """Take the cell through all steps, whose memories are written to `after`."""
+    cell, (weight, bias) = _cell(core), core[-1]
+    for views, then, mask in zip(cell.views(products, scratch), after, keep, strict=True):
+        cell.advance(views, weight.t(), bias, put_back(memory, mask), then)
+        memory = then

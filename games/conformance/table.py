@@ -42,20 +42,24 @@ class Entry(NamedTuple):
     """Rule -> why an environment of others breaks it."""
 
 
+BRIEF: dict[str, dict[str, Any]] = {"mountain_car_continuous": {"max_steps": 60}, "pendulum": {"max_steps": 40}}
+"""Parameters of games whose episodes of uniform play would be long."""
+
 Suite = Callable[[Entry], Iterable[Verdict]]
 """Verdicts of an entry; none where it does not apply."""
 
 
 def ours(name: str) -> Entry:
     """A game of the registry, or of OpenSpiel by its name there. Raises ValueError as `games.make`."""
-    game, masked = make_game(name), {"mask_in_observation": True}
+    brief = BRIEF.get(name, {})
+    game, masked = make_game(name, **brief), {"mask_in_observation": True, **brief}
     modes = tuple(mode for mode in parallel_env(name).metadata["render_modes"] if mode != "human")
     return Entry(
         name,
         game,
         lambda: game,
-        partial(env, name),
-        partial(parallel_env, name),
+        partial(env, name, **brief),
+        partial(parallel_env, name, **brief),
         (partial(quick, env, name, **masked), partial(quick, parallel_env, name, **masked)),
         render_modes=modes,
     )

@@ -8,6 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from gymnasium.spaces import Box, Discrete
 
+from games.control import pictures
 from games.control.trigonometry import small_cosine, small_sine
 from games.game import Array
 from games.numbers import keep, whole
@@ -109,3 +110,8 @@ class CartPole:
         x, speed, angle, spin = (float(part) for part in state.motion[lane])
         cart, pole = f"cart at {x:+.3f} m, {speed:+.3f} m/s", f"pole at {angle:+.4f} rad, {spin:+.3f} rad/s"
         return f"step {int(state.steps[lane])}: {cart}; {pole}"
+
+    def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
+        """As `games.game.Pictured`: [420, 720, 3]."""
+        x, _, angle, _ = (float(part) for part in state.motion[lane])
+        return pictures.cart_pole(x, angle, EDGE, TILT, int(state.steps[lane]), self.max_steps)

@@ -7,6 +7,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from gymnasium.spaces import Box
 
+from games.control import pictures
 from games.control.trigonometry import cosine
 from games.game import Array
 from games.numbers import keep, real, whole
@@ -113,3 +114,9 @@ class MountainCarContinuous:
         x, speed, force = (float(part[lane]) for part in state[:3])
         told = f"step {int(state.steps[lane])}: car at {x:+.4f}, speed {speed:+.5f}"
         return told + f"; force {force:+.3f}, reward {float(state.rewards[lane, 0]):+.3f}"
+
+    def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
+        """As `games.game.Pictured`: [420, 720, 3]."""
+        x, speed, force = (float(part[lane]) for part in state[:3])
+        told = f"Step {int(state.steps[lane])} of {self.max_steps}"
+        return pictures.mountain_car(x, speed, force, (LEFT, RIGHT, GOAL), told)

@@ -8,6 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from gymnasium.spaces import Box
 
+from games.control import pictures
 from games.control.trigonometry import PI, cosine, sine
 from games.game import Array
 from games.numbers import keep, real, whole
@@ -111,3 +112,8 @@ class Pendulum:
         angle, speed, torque = (float(part[lane]) for part in state[:3])
         told = f"step {int(state.steps[lane])}: {angle:+.3f} rad from upright, {speed:+.3f} rad/s"
         return told + f"; torque {torque:+.3f}, reward {float(state.rewards[lane, 0]):+.3f}"
+
+    def frame(self, params: Params, state: State, lane: int = 0) -> np.ndarray:
+        """As `games.game.Pictured`: [420, 720, 3]."""
+        angle, speed, torque = (float(part[lane]) for part in state[:3])
+        return pictures.pendulum(angle, speed, torque, TORQUE, int(state.steps[lane]), self.max_steps)

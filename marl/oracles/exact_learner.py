@@ -25,10 +25,10 @@ class ExactLearner:
                 f"seats {tuple(seats)}: let every seat have a training of its own"
             )
         inner, self.name, (self.seat,) = lanes.lanes, seats[0], lanes.seats
-        team = isinstance(inner, TeamReward)
+        share = inner.share if isinstance(inner, TeamReward) else 0.0
         inner = inner.lanes if isinstance(inner, TeamReward) else inner
         self.game = tree_game(inner.game if isinstance(inner, GameLanes) else inner)
-        self.tree = with_team_reward(self.game.tree) if team else self.game.tree
+        self.tree = with_team_reward(self.game.tree, share) if share else self.game.tree
         self.part = uniform(self.tree)[self.tree.slots(self.seat)]
         self.parts, self.sigma = self._others(lanes.cast)
         self.finished = False
@@ -62,8 +62,8 @@ class ExactLearner:
         self.part, self.finished = state["part"], state["finished"]
 
 
-def with_team_reward(tree: Tree) -> Tree:
-    """The tree in which everybody earns the sum over all players."""
-    team = tree.nodes.rewards.sum(axis=1, keepdims=True)
-    rewards = np.broadcast_to(team, tree.nodes.rewards.shape)
+def with_team_reward(tree: Tree, share: float) -> Tree:
+    """The tree in which everybody earns what `TeamReward` pays with that share."""
+    own = tree.nodes.rewards
+    rewards = (1 - share) * own + share * own.sum(axis=1, keepdims=True)
     return Tree(tree.nodes._replace(rewards=rewards), tree.information, tree.keys)

@@ -8,8 +8,8 @@ from games.numbers import real, whole
 from marl.oracles.oracle import Learner, Progress, run
 
 MOST_UNITS = 2**14
-LARGEST = 1e6
-"""Of temperatures and rates: more is a slip of the keyboard."""
+SMALLEST, LARGEST = 1e-9, 1e6
+"""Of temperatures and rates: what is beyond is a slip of the keyboard."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,19 @@ class SAC:
             raise ValueError(f"hidden layers have 1 to {MOST_UNITS:,} units each, got {self.hidden}")
         for name in ("gamma", "target_rate"):
             real(name, getattr(self, name), least=0, most=1)
-        for name in ("learning_rate", "temperature", "temperature_rate"):
-            real(name, getattr(self, name), least=0, most=LARGEST)
+        for name, least in (("learning_rate", SMALLEST), ("temperature", SMALLEST), ("temperature_rate", 0)):
+            real(name, getattr(self, name), least, LARGEST)
         real("box_entropy", self.box_entropy, least=-20, most=0.69)
         real("choice_entropy", self.choice_entropy, least=0, most=1)
         if self.steps < self.batch:
             raise ValueError(
                 f"steps={self.steps} is less than one update of num_lanes * horizon = {self.batch} steps: raise steps, "
                 "or lower num_lanes or horizon"
+            )
+        if self.random_steps >= self.total_steps:
+            raise ValueError(
+                f"random_steps={self.random_steps} would leave nothing of the {self.total_steps} steps to learn in: "
+                "lower it, or raise steps"
             )
         if self.horizon % self.train_every:
             raise ValueError(f"train_every={self.train_every} must divide horizon={self.horizon} evenly")

@@ -242,5 +242,7 @@ class Trainee:
 
 def _features(space: Space) -> int:
     if not isinstance(space, Box) or len(space.shape) != 1:
-        raise ValueError(f"SAC needs observations that are rows of features, Box((D,)); got {space}: flatten them first")
+        raise ValueError(
+            f"SAC needs observations that are rows of features, Box((D,)); got {space}: flatten them first"
+        )
     return space.shape[0]

@@ -3,14 +3,11 @@
 import itertools
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from PIL import Image
 
 from analysis.graph import policy_graph, profile_graph
 from analysis.matrices import payoff_matrix
@@ -43,17 +40,6 @@ def picture(game: Game, results: list[Result]) -> Figure:
         panel.draw(axis=axis)
         axis.set_title(panel.title, fontsize=9)
     return figure
-
-
-@styled
-def write(figure: Figure, path: Path) -> None:
-    """A PNG of 256 colours, a third of the bytes. The method keeps rare colours, as those of thin lines."""
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    drawn = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fewer = drawn.quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
-    fewer.save(path, optimize=True)
 
 
 def _matrices(game: Game) -> list[Panel]:

@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from games.spelling import unknown
-from papers.alpharank_2019.figures import picture, write
+from papers.alpharank_2019.figures import picture
 from papers.alpharank_2019.quantities import QUANTITIES, Game
+from papers.pictures import write
 
 HERE = Path(__file__).parent
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"

@@ -9,7 +9,7 @@ import numpy as np
 class Flickering(gymnasium.Wrapper):
     """A Gymnasium environment whose observations are all zeros with probability `blank`, the first one too.
 
-    Blanks are drawn from a generator of their own: `reset(seed=...)` seeds it and leaves the environment as it would be.
+    Blanks are drawn from a generator of their own: `reset(seed=...)` seeds it and leaves the environment as it was.
     """
 
     def __init__(self, env: gymnasium.Env, blank: float = 0.5) -> None:

@@ -28,7 +28,7 @@ class Watch:
 def curve(ended: Sequence[tuple[int, float]], steps: int, points: int = POINTS) -> dict[str, list[float]]:
     """A learning curve: mean return of the training episodes that ended in each of `points` equal parts of the steps.
 
-    ended: (environment steps taken so far, undiscounted return) of each episode. Parts in which none ended are left out.
+    ended: (environment steps taken so far, undiscounted return) of each episode. Empty parts are left out.
     """
     found: dict[str, list[float]] = {"steps": [], "return": [], "episodes": []}
     parts: dict[int, list[float]] = {}
@@ -39,3 +39,10 @@ def curve(ended: Sequence[tuple[int, float]], steps: int, points: int = POINTS) 
         found["return"].append(round(float(np.mean(values)), 4))
         found["episodes"].append(len(values))
     return found
+
+
+def thinned(points: Sequence[tuple[int, float]], most: int = POINTS) -> dict[str, list[float]]:
+    """At most so many of a learning curve's points (steps, return), evenly spread, the last one among them."""
+    every = -(-len(points) // most) if points else 1
+    kept = list(points)[::-1][::every][::-1]
+    return {"steps": [step for step, _ in kept], "return": [round(value, 4) for _, value in kept]}

@@ -7,6 +7,7 @@ from textwrap import shorten
 import numpy as np
 
 import games
+from games.conformance.table import BRIEF
 from games.envs import ParallelFace
 
 FOLDER = Path(__file__).with_name("playthroughs")
@@ -57,10 +58,15 @@ def choice(mask: np.ndarray | tuple | None) -> str:
     return f" of {' x '.join(map(str, parts))}"
 
 
+def face(name: str) -> ParallelFace:
+    """A game of the registry to play through: a long one in short."""
+    return games.parallel_env(name, render_mode="ansi", **BRIEF.get(name, {}))
+
+
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name in games.GAMES:
-        (FOLDER / f"{name}.txt").write_text(playthrough(games.parallel_env(name, render_mode="ansi")))
+        (FOLDER / f"{name}.txt").write_text(playthrough(face(name)))
 
 
 if __name__ == "__main__":

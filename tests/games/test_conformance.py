@@ -16,6 +16,7 @@ from games.conformance.__main__ import main
 from games.conformance.moments import AEC_RULES
 from games.conformance.runs import Case
 from games.conformance.suite import verdicts
+from games.conformance.table import BRIEF
 from games.envs import AECFace, ParallelFace
 from tests.games.broken_envs import BROKEN, PaysNaN, Raises, SeesDoubles, Sound, SoundAEC, TakesAnyNumber
 from tests.games.broken_games import BROKEN_GAMES, BROKEN_LANES
@@ -41,7 +42,7 @@ def pictures(env) -> tuple[str, ...]:
 @pytest.mark.parametrize("name", GAMES)
 def test_every_face_of_every_game_keeps_every_rule(name, face):
     """One of them in another process too: what iterates over a set there is the game, which they share."""
-    make = partial(FACES[face], name)
+    make = partial(FACES[face], name, **BRIEF.get(name, {}))
     report = check(make, 3, render_modes=pictures(make()), skip=[] if face == "aec" else ["processes"])
     assert set(report.unchecked) <= {
         "continues",
@@ -59,7 +60,8 @@ def test_faces_that_are_cut_short_keep_every_rule(name, face):
 @pytest.mark.covered_elsewhere
 @pytest.mark.parametrize("name", GAMES)
 def test_both_faces_of_every_game_play_the_same_episodes(name):
-    check_faces(partial(games.env, name), partial(games.parallel_env, name))
+    faces = (partial(face, name, **BRIEF.get(name, {})) for face in (games.env, games.parallel_env))
+    check_faces(*faces)
     check_faces(partial(games.env, name, max_cycles=2), partial(games.parallel_env, name, max_cycles=2))
 
 

@@ -3,7 +3,7 @@ import pytest
 
 import games
 from games.envs import ParallelFace
-from tests.games.playthrough import FOLDER, choice, playthrough
+from tests.games.playthrough import FOLDER, choice, face, playthrough
 from tests.games.turns import Turns
 
 AGAIN = "`python -m tests.games.playthrough` records it; read the difference before committing it"
@@ -13,7 +13,7 @@ AGAIN = "`python -m tests.games.playthrough` records it; read the difference bef
 def test_every_game_plays_as_recorded(name):
     path = FOLDER / f"{name}.txt"
     assert path.exists(), f"{name} has no playthrough: {AGAIN}"
-    played = playthrough(games.parallel_env(name, render_mode="ansi"))
+    played = playthrough(face(name))
     assert played == path.read_text(), f"{name} plays differently: {AGAIN}"
 
 

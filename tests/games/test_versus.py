@@ -197,6 +197,37 @@ def test_there_is_one_population_a_seat():
         Versus(GameLanes(game, 4), [[Uniform.of(game.action_spaces[0])]], np.ones((1,)), (0,))
 
 
+def test_a_changed_cast_plays_episodes_to_their_end_as_they_began():
+    beginner, idle, seen = Counter(), (np.zeros(6, np.int64),), []
+    versus = Versus(GameLanes(NormalForm(rounds=4), 6), [[Always(0)], [beginner]], [[1.0]], (0,))
+    versus.watch = lambda profile, outcome: seen.append(profile[:, 0].tolist())
+    versus.reset(0)
+    versus.step(idle)
+    versus.cast.change([[Always(0)], [Always(0), Always(1)]], [[0.0, 1.0]])
+    assert versus.cast.populations[1][2] is beginner  # who still plays stays, though nobody draws it any more
+    assert versus.cast.sigma.tolist() == [[0.0, 1.0, 0.0]]
+    versus.step(idle)
+    assert versus.final_observations(0)[:, 3].tolist() == [1] * 6  # its second action: it remembers the first
+    for _ in range(3):
+        versus.step(idle)
+    assert seen == [[0] * 6] + [[2] * 6] * 3 + [[1] * 6]
+    versus.cast.change([[Always(0)], [Always(0), versus.cast.populations[1][1]]], [[0.0, 1.0]])
+    assert len(versus.cast.populations[1]) == 2  # the beginner is gone
+
+
+def test_a_changed_cast_goes_on_from_its_state():
+    straight, resumed = versus_of(0), versus_of(5)
+    play_on(straight, 7)
+    hero, other = straight.cast.populations[0][2], policy("firefighter", BucketBrigade("hard"))
+    straight.cast.change([[hero, other]] * 4, np.full((2,) * 4, 1 / 16))
+    play_on(straight, 2)
+    resumed.cast.draw_from(straight.cast.populations, straight.cast.sigma)
+    resumed.load_state_dict(straight.state_dict())
+    for a, b in zip(play_on(straight, 20), play_on(resumed, 20), strict=True):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
 @dataclass(frozen=True)
 class Column:
     """One action too few axes, or too many: [B, 1] where [B] is wanted."""

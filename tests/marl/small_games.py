@@ -187,6 +187,23 @@ class Patience:
         return str(state.step[lane])
 
 
+@dataclass(frozen=True)
+class Spoilt(Patience):
+    """Patience whose third lane observes what is no number from the third step on, or leaves no choice to who acts."""
+
+    blind: bool = False
+
+    def observe(self, params, state, seat):
+        seen = super().observe(params, state, seat)
+        seen[2, 0] = np.nan if self.blind and state.step[2] == 3 else seen[2, 0]
+        return seen
+
+    def legal(self, params, state, seat):
+        mask = np.array(super().legal(params, state, seat)[0])
+        mask[2] &= self.blind or state.step[2] != 3
+        return (mask,)
+
+
 def _one_hot(numbers, sizes):
     return [numbers[:, factor, None] == np.arange(size) for factor, size in enumerate(sizes)]
 

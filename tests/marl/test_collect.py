@@ -15,7 +15,7 @@ from marl.collect import Collector
 from marl.losses import gae
 from marl.networks import policy_layers
 from marl.oracles import PPO
-from tests.marl.small_games import Fixed, Patience, playing
+from tests.marl.small_games import Fixed, Spoilt, playing
 
 FIRST, SECOND = range(2)
 
@@ -126,23 +126,6 @@ def test_ppo_learns_what_pays_only_after_the_others_turn():
     ]
     start = np.zeros((1, 2), np.float32)
     assert policy.act(start, None, None, np.zeros((1, 0)))[0] == 1
-
-
-@dataclass(frozen=True)
-class Spoilt(Patience):
-    """Patience whose third lane observes what is no number from the third step on, or leaves no choice to who acts."""
-
-    blind: bool = False
-
-    def observe(self, params, state, seat):
-        seen = super().observe(params, state, seat)
-        seen[2, 0] = np.nan if self.blind and state.step[2] == 3 else seen[2, 0]
-        return seen
-
-    def legal(self, params, state, seat):
-        mask = np.array(super().legal(params, state, seat)[0])
-        mask[2] &= self.blind or state.step[2] != 3
-        return (mask,)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from games.lanes import GameLanes
 from games.noise import Purpose
 from games.versus import Versus
 from marl.networks import FORBIDDEN
-from marl.oracles import ORACLES, PPO, SB3, BehaviouralCloning, Exact, Learner, Oracle
+from marl.oracles import DQN, ORACLES, PPO, SAC, SB3, BehaviouralCloning, Exact, JointTraining, Learner, Oracle
 from marl.policies import NeuralPolicy
 from marl.policy_files import load_policy, save_policy
 from tests.marl.small_games import Lock
@@ -61,6 +61,7 @@ def dialler():
     return path
 
 
+QUICK_PPO = PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,))
 QUICK = {
     "behavioural_cloning": Quick(
         BehaviouralCloning(dialler(), steps=1024, num_lanes=64, epochs=10, learning_rate=2e-2, hidden=(16,)),
@@ -68,13 +69,24 @@ QUICK = {
         Lock.best,
         seeded=True,
     ),
-    "exact": Quick(Exact(), against_rock, 1.0, seeded=False),
-    "ppo": Quick(
-        PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,)),
+    "dqn": Quick(
+        DQN(
+            steps=16_384,
+            num_lanes=64,
+            horizon=4,
+            gradient_steps=16,
+            learning_rate=1e-2,
+            target_rate=0.1,
+            learning_starts=256,
+            hidden=(32,),
+        ),
         lock,
         Lock.best,
         seeded=True,
     ),
+    "exact": Quick(Exact(), against_rock, 1.0, seeded=False),
+    "joint": Quick(JointTraining(QUICK_PPO, "shared", "central", 1.0), lock, Lock.best, seeded=True),
+    "ppo": Quick(QUICK_PPO, lock, Lock.best, seeded=True),
     "sb3": Quick(
         SB3(
             "MaskablePPO",
@@ -82,6 +94,12 @@ QUICK = {
             num_lanes=64,
             settings={"n_steps": 4, "n_epochs": 4, "learning_rate": 2e-2, "policy_kwargs": {"net_arch": [32]}},
         ),
+        lock,
+        Lock.best,
+        seeded=True,
+    ),
+    "sac": Quick(
+        SAC(steps=4_096, num_lanes=64, horizon=16, random_steps=512, gradient_steps=8, batch_size=128, hidden=(16,)),
         lock,
         Lock.best,
         seeded=True,

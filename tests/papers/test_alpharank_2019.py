@@ -9,9 +9,10 @@ from matplotlib.testing.compare import compare_images
 from open_spiel.python.egt.examples.alpharank_example import get_kuhn_poker_data
 from PIL import Image
 
-from papers.alpharank_2019.figures import picture, write
+from papers.alpharank_2019.figures import picture
 from papers.alpharank_2019.quantities import QUANTITIES, Game
 from papers.alpharank_2019.reproduce import HERE, main, rows
+from papers.pictures import write
 from tests.golden_cases import CASES, numbers
 
 PUBLISHED = HERE / "published.toml"

@@ -1,0 +1,118 @@
+"""Folders of trainings (`counterplay train`) as tables: only what is on disk, with nothing of the code that made it."""
+
+import json
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analysis.kinds import NUMBER, SPREAD, TEXT, WHOLE, Kinds, check, optional
+from analysis.load import Rows, command_of, read_settings
+from analysis.numbers import decimals, exactly, shown
+
+ROW: Kinds = {"metric": TEXT, "value": NUMBER, "kind": TEXT, "step": optional(WHOLE), "play": optional(TEXT)}
+ROW |= {"standard_error": optional(SPREAD), "low": optional(NUMBER), "high": optional(NUMBER)}
+
+WATCHED = {
+    "explained_variance": "explained variance",
+    "q_mean": "mean Q",
+    "entropy": "entropy",
+    "approx_kl": "KL",
+    "grad_norm": "gradient norm",
+}
+"""Diagnostics -> what they are called."""
+MOST_WATCHED = 3
+
+
+class Trained(NamedTuple):
+    """A training's folder, as far as it had got when it was read."""
+
+    path: Path
+    settings: dict[str, Any]  # run.json: the configuration, versions, machine, git commit
+    metrics: Rows
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return self.settings["config"]
+
+    @property
+    def asked(self) -> int | None:
+        """Steps of the budget, where the oracle has one."""
+        return self.config.get(self.config["oracle"], {}).get("steps")
+
+    @property
+    def steps(self) -> int:
+        """Steps done, as far as metrics tell."""
+        return max((row["step"] for row in self.metrics if "step" in row), default=0)
+
+    @property
+    def evaluation(self) -> Rows:
+        """What the policy earned in the end; nothing before."""
+        return [row for row in self.metrics if row["metric"].startswith("evaluation/")]
+
+
+def load_training(path: Path) -> Trained:
+    """All but weights of a training's folder. Raises ValueError for a folder that is none, or is damaged."""
+    settings = read_settings(path)
+    if command_of(settings["config"]) != "train":
+        raise ValueError(f"{path} is a run of PSRO, and no training")
+    file = path / "metrics.jsonl"
+    return Trained(path, settings, read_metrics(file) if file.exists() else [])
+
+
+def read_metrics(file: Path) -> Rows:
+    """The rows of a training's metrics.jsonl. Raises ValueError where they are not as a training writes them."""
+    try:
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        for row in rows:
+            check(row, ROW, file.name)
+    except ValueError as error:
+        raise ValueError(f"{file.parent} is damaged: {error}") from error
+    return rows
+
+
+def watched(reported: Iterable[str]) -> dict[str, str]:
+    """The diagnostics to show of those that a learner reports -> what they are called."""
+    known = set(reported)
+    return dict(islice(((name, called) for name, called in WATCHED.items() if name in known), MOST_WATCHED))
+
+
+def curve_table(rows: Rows, most: int = 10) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headers and rows, for people, of at most so many reports of a learner, the last one included."""
+    reports: dict[int, dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        if row["metric"].startswith("learner/"):
+            reports.setdefault(row.get("step", 0), {})[row["metric"].removeprefix("learner/")] = row
+    shown_of = watched(name for report in reports.values() for name in report)
+    steps = sorted(reports, reverse=True)
+    lines = [
+        (f"{step:,}", shown(reports[step].get("return")), *(_short(reports[step].get(name)) for name in shown_of))
+        for step in reversed(steps[:: -(-len(steps) // most) or 1])
+    ]
+    return ("steps", "return", *shown_of.values()), lines
+
+
+def evaluation_table(rows: Rows) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headers and rows, for people, of what a policy earned, by how it played."""
+    by_play: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        if row["metric"].startswith("evaluation/"):
+            by_play.setdefault(row["play"], {})[row["metric"].removeprefix("evaluation/")] = row
+    lines: list[tuple[str, ...]] = [
+        (play, shown(found["return"]), *_middle(found["interquartile_mean"]), shown(found["steps"]))
+        for play, found in by_play.items()
+    ]
+    return ("play", "mean return", "interquartile mean", "95 % interval", "steps"), lines
+
+
+def _middle(row: dict[str, Any]) -> tuple[str, str]:
+    """Both as 12.3 and 11.2 to 13.5."""
+    width = row["high"] - row["low"]
+    if not width:
+        return exactly(row["value"]), ""
+    places = decimals(width / 4)
+    return f"{row['value']:.{places}f}", f"{row['low']:.{places}f} to {row['high']:.{places}f}"
+
+
+def _short(row: dict[str, Any] | None) -> str:
+    return "" if row is None else f"{row['value']:.3g}"

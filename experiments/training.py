@@ -1,0 +1,241 @@
+"""A training from where its folder ends: learn, save, evaluate, show."""
+
+import shlex
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from analysis.numbers import shown
+from analysis.robust import bootstrap_interval, interquartile_mean
+from analysis.trainings import WATCHED, evaluation_table, read_metrics, watched
+from experiments.measures import EPISODE, Rows, report_rows
+from experiments.opponents import TRAINED, Opponents, load_opponents, save_opponents
+from experiments.placement import settings
+from experiments.run import RunFolder, changes, interpreter, invocation, to_lines
+from experiments.stop import Stop
+from experiments.terminal import Display, Forecast, Stopwatch, View, display
+from experiments.tracker import Tracker, trackers
+from games.game import Policy
+from marl.atomic import remove, verify, whole_folder, write_atomic
+from marl.checkpoint import PolicyStore, Stored
+from marl.failpoints import failpoint
+from marl.oracles import Oracle
+from marl.population import deviation_value
+from marl.psro import learning_lanes, placed
+from marl.recurrent import RecurrentPolicy
+from marl.training import Training
+
+if TYPE_CHECKING:
+    from experiments.train import Lesson
+
+POINTS = 1000
+"""Reports of a learning curve that are kept, about."""
+LINES = 20
+"""Of them that are shown while it learns, about."""
+FLUSH = 5.0
+"""Seconds that metrics may wait to be written."""
+VIEW = View(
+    ("steps", "return", *WATCHED.values(), "steps/s", "time left"),
+    "return: of each lane's last whole episode, while it learns, mean ± standard error",
+)
+
+
+def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
+    """Do what is left of a training; at the end say what was measured.
+
+    Raises BrokenCheckpoint where the folder is not as a training left it, before anything is done.
+    """
+    config, store, folder = lesson.config, PolicyStore(run.path), run.path / "opponents"
+    torch.set_num_threads(config.threads)
+    for note in changes(run.path, config.device):
+        print(note)
+    if lesson.others is not None:
+        save_opponents(folder, lesson.others, config.seat, lesson.start)
+    others, start = load_opponents(folder, lesson.game, config.seat)
+    kept = trackers(run)
+    with display(VIEW) as show:
+        if TRAINED not in store:
+            trained = Course(lesson, run, stop, show, kept).trained(others, start)
+            failpoint("unit finished")
+            store.save(TRAINED, trained.policy, trained.curve)
+        else:
+            for tracker in kept:
+                tracker.write(curve_rows(store.load(TRAINED).curve))
+        if (run.path / "checkpoint").exists():
+            remove(run.path / "checkpoint")  # replays may be large, and nothing is left to go on with
+        show.working("playing fresh episodes")
+        rows = _evaluation(lesson, run, others, store.load(TRAINED).policy)
+    for tracker in kept:
+        tracker.write(rows)
+        tracker.close()
+    curve = store.load(TRAINED).curve
+    steps = int(curve[-1]["steps"]) if curve else 0
+    run.write_json("summary.json", {"steps": steps, "evaluation": rows})
+    failpoint("run finished")
+    print("\n".join(_report(lesson, run, steps, rows)))
+
+
+def curve_rows(curve: list[dict[str, float]]) -> Rows:
+    """Metrics of all that a learner reported."""
+    return [row for report in curve for row in report_rows(report)]
+
+
+class Course:
+    """The learning, shown and written as it goes."""
+
+    def __init__(self, lesson: "Lesson", run: RunFolder, stop: Stop, show: Display, kept: list[Tracker]):
+        self.lesson, self.run, self.stop, self.show, self.kept = lesson, run, stop, show, kept
+        self.total = lesson.oracle.total_steps
+        self.forecast, self.watch = Forecast(self.total, 0), Stopwatch()
+        self.waiting: Rows = []
+        self.flushed, self.steps, self.line = time.monotonic(), 0, 0
+
+    def trained(self, others: Opponents, start: Policy | None) -> Stored:
+        """The policy and its curve, from the last checkpoint on. Ctrl-C ends it after an update, the state saved."""
+        config, lesson = self.lesson.config, self.lesson
+        about = {name: value for name, value in settings(config).items() if name not in config.extendable}
+        folder = self.run.path / "checkpoint" if config.every else None
+        with learning_lanes(
+            lesson.game, lesson.oracle.num_lanes, *others, config.seat, config.reward, lesson.device
+        ) as lanes:
+            warm = None if start is None else {config.seat: start}
+            learner = lesson.oracle.learner(lanes, (config.seat,), config.seed, lesson.device, warm)
+            training = Training(learner, folder, about, config.every or 1, max(1, self.total // POINTS))
+            self._go_on(training)
+            try:
+                with self.stop.patient():
+                    policies = training.run(self._progress)
+            finally:
+                self._flush()
+                self._time()
+        return Stored(placed(policies[config.seat], "cpu"), training.curve)
+
+    def _go_on(self, training: Training) -> None:
+        self.training = training
+        self.steps, self.line = training.steps, self._line(training.steps)
+        self.forecast.skipped("steps", training.steps)
+        self.waiting = curve_rows(training.curve)
+        if training.steps:
+            print(f"going on after {training.steps:,} of {self.total:,} steps")
+        if not training.resumable:
+            self.stop.advice += "; it begins again, for it has no checkpoints"
+        self.watch.lap()
+
+    def _progress(self, report: Mapping[str, float]) -> None:
+        steps = int(report["steps"])
+        self.forecast.spent("steps", steps - self.steps, self.watch.lap())
+        self.steps = steps
+        speed = self.forecast.speed("steps")
+        if self.total:
+            self.show.working(f"training, {steps / self.total:.0%}; {speed:,.0f} steps/s; {self.forecast} left")
+        latest = self.training.curve[-1]
+        if int(latest["steps"]) == steps:  # it is kept
+            self.waiting += report_rows(latest)
+            if self._line(steps) > self.line or self.training.learner.finished:
+                self.line = self._line(steps)
+                self._show(latest, speed)
+        if time.monotonic() - self.flushed > FLUSH:
+            self._flush()
+        self.stop.check()
+
+    def _line(self, steps: int) -> int:
+        """Of those shown, the number of that which shows so many steps."""
+        return steps * LINES // self.total if self.total else 0
+
+    def _show(self, report: Mapping[str, float], speed: float) -> None:
+        called = watched(report)
+        self.show.view = self.show.view._replace(columns=("steps", "return", *called.values(), *VIEW.columns[-2:]))
+        earned = {"value": report.get("return"), "standard_error": report.get("return_error", 0), "kind": "estimate"}
+        cells = {"steps": f"{int(report['steps']):,}", "return": shown(earned) if "return" in report else ""}
+        cells |= {name: f"{report[key]:.3g}" for key, name in called.items()}
+        self.show.row(cells | {"steps/s": f"{speed:,.0f}", "time left": str(self.forecast)})
+
+    def _flush(self) -> None:
+        for tracker in self.kept:
+            tracker.write(self.waiting)
+        self.waiting, self.flushed = [], time.monotonic()
+
+    def _time(self) -> None:
+        speed = round(self.forecast.speed("steps"), 1)
+        seconds = {"steps_seconds": round(self.forecast.seconds["steps"], 3), "steps_per_second": speed}
+        cpu = {"cpu_seconds": round(time.process_time(), 2)}
+        now = datetime.now(UTC).isoformat()
+        self.run.append_line("timing.jsonl", {"steps": self.steps, "finished": now, **seconds, **cpu})
+
+
+def _evaluation(lesson: "Lesson", run: RunFolder, others: Opponents, policy: Policy) -> Rows:
+    """What the policy earns in fresh episodes, as it is stored, or measured and stored."""
+    folder = run.path / "evaluation"
+    if not folder.exists():
+        rows, arrays = measured(lesson, others, policy)
+        with whole_folder(folder) as path:
+            np.savez(path / "returns.npz", **arrays)
+            write_atomic(path / "metrics.jsonl", to_lines(rows))
+    verify(folder)
+    return read_metrics(folder / "metrics.jsonl")
+
+
+def measured(lesson: "Lesson", others: Opponents, policy: Policy) -> tuple[Rows, dict[str, Any]]:
+    """Metrics of every way to play the policy, and the returns and lengths [E] of the episodes they are of."""
+    config, rows, arrays = lesson.config, list[dict[str, Any]](), dict[str, Any]()
+    for play, player in ways(lesson.oracle, policy).items():
+        value = deviation_value(
+            lesson.game, *others, (config.seat, player), config.eval_episodes, config.seed, "evaluation"
+        )
+        team = config.reward == "team"
+        returns = value.returns.sum(axis=1) if team else value.returns[:, config.seat]
+        (low, high), middle = bootstrap_interval(returns), float(interquartile_mean(returns))
+        rows += [
+            _row("return", returns, play, EPISODE),
+            {"metric": "evaluation/interquartile_mean", "play": play, "value": middle, "low": low, "high": high}
+            | {"kind": "estimate", "unit": EPISODE},
+            _row("steps", value.lengths, play, "steps per episode"),
+        ]
+        arrays |= {play: returns, f"{play}_steps": value.lengths}
+    return rows, arrays
+
+
+def _row(name: str, sample: np.ndarray, play: str, unit: str) -> dict:
+    error = float(sample.std(ddof=1) / len(sample) ** 0.5)
+    value = {"value": float(sample.mean()), "standard_error": error, "kind": "estimate"}
+    return {"metric": f"evaluation/{name}", "play": play, **value, "unit": unit, "episodes": len(sample)}
+
+
+def ways(oracle: Oracle, policy: Policy) -> dict[str, Policy]:
+    """Greedy and drawn, where the oracle's policies may be either; else the policy as it is."""
+    if not hasattr(oracle, "greedy"):
+        return {"as handed out": policy}
+    return {"greedy": _playing(policy, greedy=True), "drawn": _playing(policy, greedy=False)}
+
+
+def _playing(policy: Any, greedy: bool) -> Any:
+    if isinstance(policy, RecurrentPolicy):
+        return RecurrentPolicy(policy.core, _playing(policy.head, greedy))
+    kind, arguments = policy.__reduce__()  # policies that learnt are made again of what they are, last how they play
+    return kind(*arguments[:-1], greedy)
+
+
+def _report(lesson: "Lesson", run: RunFolder, steps: int, rows: Rows) -> list[str]:
+    """Lines that say what was measured and how, and what to do next."""
+    config, folder = lesson.config, shlex.quote(str(run.path))
+    headers, lines = evaluation_table(rows)
+    others = f", against {config.against}" if len(lesson.game.agents) > 1 else ""
+    earner = "the team earns" if config.reward == "team" else f"{lesson.game.agents[config.seat]} earns"
+    return [
+        f"{config.oracle} on {config.game}{others}, seed {config.seed}, {steps:,} steps",
+        f"what {earner} in {config.eval_episodes:,} fresh episodes (± standard error; 95 % bootstrap interval):",
+        *(
+            f"  {play}: " + ", ".join(f"{name} {cell}" for name, cell in zip(headers[1:], cells, strict=True) if cell)
+            for play, *cells in lines
+        ),
+        f"in {run.path}:",
+        "  policy, metrics.jsonl, evaluation, run.json, summary.json",
+        "next:",
+        *(f"  {invocation()} {command} {folder}" for command in ("show", "play")),
+        *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),
+    ]

@@ -1,0 +1,88 @@
+"""The table of README.md and the figures, from results.jsonl and peers.jsonl: `python -m papers.oracles.table`."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from papers.oracles.figures import curves
+from papers.oracles.run import HERE, read
+from papers.oracles.statistics import interval
+from papers.oracles.tasks import TASKS, Task
+from papers.pictures import write
+
+BEGIN, END = "<!-- results -->", "<!-- end of results -->"
+"""What the command writes in README.md stands between these lines."""
+HEADERS = ("task", "bar", "ours: IQM [95 %]", "seeds", "", "beside it", "its seeds")
+Lines = list[dict[str, Any]]
+
+
+def main(folder: Path = HERE, figures: bool = True) -> int:
+    """Write the tables and figures, and tell which bars are missed: exit code 1 if any is.
+
+    Args:
+        folder: Where README.md and figures/ are written.
+        figures: Whether to draw the figures.
+    """
+    ours, theirs = (read(HERE / name) for name in ("results.jsonl", "peers.jsonl"))
+    verdicts = []
+    rows = []
+    for name, task in TASKS.items():
+        mine, others = of(ours, name, task.seeds), of(theirs, task.peer, task.seeds)
+        rows.append(row(name, task, mine, others))
+        verdicts.append(verdict(task, mine))
+        if figures and mine and mine[0]["curve"]["steps"]:
+            write(curves(task, mine, others), folder / "figures" / f"{name}.png")
+    before, rest = (HERE / "README.md").read_text().split(BEGIN)
+    after = rest.split(END)[1]
+    table = "\n".join(["| " + " | ".join(cells) + " |" for cells in (HEADERS, ["---"] * len(HEADERS), *rows)])
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "README.md").write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}")
+    for name, told in zip(TASKS, verdicts, strict=True):
+        print(f"{name}: {told}")
+    return int("missed" in verdicts)
+
+
+def of(lines: Lines, task: str, seeds: Iterable[int]) -> Lines:
+    """A task's lines, one a seed and no other seeds, in the order of seeds."""
+    found = {line["seed"]: line for line in lines if line["task"] == task}
+    return [found[seed] for seed in seeds if seed in found]
+
+
+def verdict(task: Task, lines: Lines) -> str:
+    """Whether the bar is reached, missed, or cannot be told yet."""
+    if len(lines) < len(task.seeds):
+        return f"{len(lines)} of {len(task.seeds)} seeds"
+    scores = [line["score"] for line in lines]
+    if task.enough:
+        return "reached" if sum(map(task.reached, scores)) >= task.enough else "missed"
+    return "reached" if task.reached(interval(scores).iqm) else "missed"
+
+
+def row(name: str, task: Task, ours: Lines, theirs: Lines) -> list[str]:
+    """The cells of a task."""
+    sign = "≥" if task.better == "higher" else "≤"
+    bar = f"{sign} {task.bar:g} {task.unit}" + (f" in {task.enough} of {len(task.seeds)} seeds" if task.enough else "")
+    title = f"[{task.title}](figures/{name}.png)" if ours and ours[0]["curve"]["steps"] else task.title
+    cells = [title, bar, *_numbers(ours, "score"), verdict(task, ours)]
+    return [*cells, *_numbers(theirs, "mean", theirs[0]["learner"] if theirs else task.beside)]
+
+
+def _numbers(lines: Lines, key: str, name: str = "") -> list[str]:
+    if not lines:
+        return [name, ""]
+    scores = [line[key] for line in lines]
+    found = interval(scores)
+    middle = f"{told(found.iqm)} [{told(found.low)}, {told(found.high)}]"
+    return [f"{name} {middle}".strip(), ", ".join(map(told, scores))]
+
+
+def told(score: float) -> str:
+    """A number to what its size is worth: returns to a tenth, gaps to a thousandth."""
+    return f"{score:.1f}" if abs(score) >= 10 else f"{score:.3f}"
+
+
+if __name__ == "__main__":
+    sys.exit(tyro.cli(main))

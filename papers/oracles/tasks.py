@@ -1,0 +1,123 @@
+"""What learners are compared on: each task with its oracle, its bar and whoever else is measured on it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import gymnasium
+import numpy as np
+
+from games import make
+from games.external.gymnasium import single_agent
+from games.game import Policy
+from games.lanes import lanes_of
+from games.play import play
+from games.versus import Versus
+from marl.oracles import PPO, Oracle
+from papers.oracles.flickering import Flickering
+from papers.oracles.protocol import EPISODES, SEEDS
+from papers.oracles.responses import OPPONENTS, found, population
+
+FRESH = 1_000_000
+"""Added to a seed for the episodes that the final policy plays."""
+
+
+class Measured(NamedTuple):
+    """What became of one training."""
+
+    score: float
+    """What the bar is on."""
+    details: dict[str, Any]
+    """Of the score: returns of episodes, or exact values."""
+    curve: list[tuple[int, float]]
+    """(steps, return) as the training went."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A row of the table. `measure(oracle, seed)` trains with a seed, and measures the final policy."""
+
+    title: str
+    oracle: Any
+    bar: float
+    measure: Callable[[Any, int], Measured]
+    better: Literal["higher", "lower"] = "higher"
+    unit: str = "return"
+    peer: str = ""
+    """Its name among `papers.oracles.peers.PEERS`."""
+    beside: str = ""
+    """What stands beside it where there is no such peer."""
+    seeds: tuple[int, ...] = SEEDS
+    enough: int = 0
+    """Seeds that must reach the bar each; 0 where it is on their interquartile mean."""
+
+    def reached(self, score: float) -> bool:
+        return score >= self.bar if self.better == "higher" else score <= self.bar
+
+
+def trained(oracle: Oracle, game: Any, seed: int) -> tuple[Policy, list[tuple[int, float]]]:
+    """The policy of the only seat of a game, or of lanes, and its learning curve."""
+    curve: list[tuple[int, float]] = []
+    lanes = lanes_of(game, oracle.num_lanes) if not hasattr(game, "num_lanes") else game
+    policies = oracle.train(lanes, [0], seed, progress=partial(_watch, curve))
+    return policies[0], curve
+
+
+def _watch(curve: list[tuple[int, float]], metrics: Mapping[str, float]) -> None:
+    if np.isfinite(metrics.get("return", np.nan)):
+        curve.append((int(metrics["steps"]), float(metrics["return"])))
+
+
+def control(game: str, env: str, blank: float, oracle: Oracle, seed: int) -> Measured:
+    """Trained on a kernel; played in Gymnasium's own environment, whose observations may flicker."""
+    policy, curve = trained(oracle, make(game), seed)
+    returns = in_gymnasium(env, blank, policy, seed)
+    return Measured(float(returns.mean()), {"returns": returns.round(4).tolist()}, curve)
+
+
+def in_gymnasium(env: str, blank: float, policy: Policy, seed: int) -> np.ndarray:
+    """[episodes] returns of a policy in an environment of Gymnasium's registry."""
+    factory = partial(flickering_env, env, blank) if blank else partial(gymnasium.make, env)
+    return play(single_agent(factory), [[policy]], EPISODES, FRESH + seed, ["final"]).returns[0, :, 0]
+
+
+def flickering_env(env: str, blank: float) -> gymnasium.Env:
+    return Flickering(gymnasium.make(env), blank)
+
+
+def response(game: str, opponents: str, oracle: Oracle, seed: int) -> Measured:
+    """Best responses trained for each seat against the others' mixture; the score is the larger gap to the exact one."""
+    tree_game = make(game)
+    populations, details, curve = population(tree_game, opponents), {}, []
+    sigma = np.full([len(policies) for policies in populations], 1.0)
+    for seat, name in enumerate(tree_game.agents):
+        lanes = Versus(lanes_of(tree_game, oracle.num_lanes), populations, sigma / sigma.sum(), [seat])
+        told: list[tuple[int, float]] = []
+        policy = oracle.train(lanes, [seat], seed, progress=partial(_watch, told))[seat]
+        what = found(tree_game, policy, seat, populations)
+        details[name] = {"value": what.value, "best": what.best, "gap": what.gap}
+        curve += told if seat == 0 else []
+    return Measured(max(part["gap"] for part in details.values()), details, curve)
+
+
+CART_POLE = ("cart_pole", "CartPole-v1", 0.0)
+TASKS: dict[str, Task] = {
+    "ppo_cart_pole": Task(
+        "PPO, CartPole-v1, 100k steps",
+        PPO(
+            steps=100_000,
+            num_lanes=64,
+            horizon=32,
+            epochs=4,
+            minibatches=8,
+            learning_rate=2e-3,
+            gamma=0.98,
+            gae_lambda=0.95,
+            entropy_start=0.0,
+        ),
+        475.0,
+        partial(control, *CART_POLE),
+        peer="ppo_cart_pole",
+    ),
+}
