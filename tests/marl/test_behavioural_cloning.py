@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -296,6 +297,17 @@ def test_copies_may_be_drawn_from(tmp_path):
     assert isinstance(clone(sample, space, BehaviouralCloning(epochs=1)), GaussianPolicy)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_lanes_and_learner_may_live_on_cuda(tmp_path):
+    lanes = GameLanes(CART_POLE, 64, put=partial(torch.as_tensor, device="cuda"))
+    cloning = BehaviouralCloning(balancing(tmp_path), steps=6400, num_lanes=64, epochs=4)
+    there = cloning.learner(lanes, [0], 0, device="cuda")
+    told = [there.update() for _ in range(4)]
+    assert told[-1]["held_out_loss"] < told[0]["loss"]
+    assert there.policies[0].device.type == "cuda"
+
+
 def test_nothing_need_be_held_out(tmp_path):
     metrics = learner(tmp_path, held_out=0.0).update()
     assert "held_out_loss" not in metrics
@@ -354,6 +366,19 @@ def test_demonstrations_must_fit(space, actions, allowed, complaint):
     sample = Demonstrations(torch.zeros(2, 3), actions, allowed, torch.arange(2))
     with pytest.raises(ValueError, match=complaint):
         clone(sample, space)
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"source": torch.arange(39)},
+        {"actions": torch.zeros((2, 41), dtype=torch.int64)},
+        {"observations": torch.full((40, 5), torch.nan)},
+    ],
+)
+def test_demonstrations_must_be_whole(spoilt):
+    with pytest.raises(ValueError, match=r"as many finite observations \[M, D\] as actions"):
+        clone(shown(torch.Generator())._replace(**spoilt), MultiDiscrete([4, 3]))
 
 
 @pytest.mark.parametrize(

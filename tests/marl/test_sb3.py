@@ -341,6 +341,32 @@ def test_lanes_of_tensors_train_the_same_policy():
     np.testing.assert_equal(told[0], told[1])
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("name", ["DQN", "SAC", "MaskablePPO"])
+def test_lanes_and_learner_may_live_on_cuda(name, tmp_path):
+    def make_learner():
+        lanes = lanes_for(make(QUICK[name][0]), put=partial(torch.as_tensor, device="cuda"))
+        return oracle_of(name).learner(lanes, [0], 3, device="cuda")
+
+    straight, resumed = make_learner(), make_learner()
+    straight.update()
+    save_state(tmp_path / "state", straight.state_dict())
+    resumed.load_state_dict(load_state(tmp_path / "state"))
+    straight.update()
+    resumed.update()
+    ours, theirs = (learner.policies[0] for learner in (resumed, straight))
+    assert ours.device.type == "cuda"
+    for part in ours.tensors:
+        torch.testing.assert_close(ours.tensors[part], theirs.tensors[part], rtol=1e-3, atol=1e-4)
+
+
+def test_replays_are_no_larger_than_the_training():
+    settings = {name: value for name, value in REPLAY.items() if name != "buffer_size"}
+    learner = SB3("DQN", 512, 8, settings=settings).learner(lanes_for(make("cart_pole")), [0], 0)
+    assert learner.model.replay_buffer.observations.shape == (64, 8, 4)
+
+
 def test_spoilt_files_are_refused(tmp_path):
     save_policy(learner_of("PPO").policies[0], tmp_path / "policy")
     about = (tmp_path / "policy.json").read_text()
