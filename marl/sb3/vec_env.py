@@ -31,9 +31,9 @@ class VecEnvView(VecEnv):
     never does the best choice lie among them, nor does a maximum over all choices exceed that over the legal ones.
 
     Pictures [height, width] get an axis of one channel, and numbers one of one feature. `infos` hold
-    "terminal_observation", "TimeLimit.truncated" and "episode" (return `r`, length `l`, seconds `t`) where an episode of
-    the seat ended, as a `Monitor` would give them. The first `reset` after `seed(n)` plays the episodes of (n, `unit`);
-    further ones those of (n, "`unit`/1"), (n, "`unit`/2"), ....
+    "terminal_observation", "TimeLimit.truncated" and "episode" (return `r`, length `l`, seconds `t`) where an episode
+    of the seat ended, as a `Monitor` would give them. The first `reset` after `seed(n)` plays the episodes of
+    (n, `unit`); further ones those of (n, "`unit`/1"), (n, "`unit`/2"), ....
 
     Raises ValueError for lanes that show more than one seat, and spaces other than Box to observe and Box, Discrete or
     MultiDiscrete to act in; while stepping, where the seat has no legal action, and FloatingPointError where an
