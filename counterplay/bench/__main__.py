@@ -22,7 +22,7 @@ from counterplay.doctor import installed
 from experiments.stop import guarded
 from games.spelling import unknown
 
-PARTS = ("games", "openspiel", "stepped", "metasolvers", "exact", "ppo", "workers", "processes", "runs")
+PARTS = ("games", "openspiel", "stepped", "metasolvers", "exact", "ppo", "joint", "workers", "processes", "runs")
 PEERS = {
     "games": ("pygame", "PettingZoo's pygame environments"),
     "openspiel": ("pgx", "PGX"),
@@ -36,7 +36,7 @@ class Bench:
     """Print speeds beside those of named peers, measured in this run; CPU time but for workers, processes and runs."""
 
     only: tuple[str, ...] = PARTS
-    """Parts to run: games, openspiel, stepped, metasolvers, exact, ppo, workers, processes, runs."""
+    """Parts to run: games, openspiel, stepped, metasolvers, exact, ppo, joint, workers, processes, runs."""
     json: Path | None = None
     """Also write the table, with the machine and its load, to this file."""
 
