@@ -16,7 +16,7 @@ from games.game import Array, Legal
 from marl import networks
 from marl.cells import CELLS, Cell, Keep, Leaves
 from marl.gaussian import GaussianPolicy
-from marl.networks import Layers, convolutions, last_rows, layer_inputs, orthogonal_layers
+from marl.networks import Layers, convolutions, layer_inputs, orthogonal_layers
 from marl.policies import NeuralPolicy, aligned, aligned_layers, like, tensor
 
 
@@ -183,7 +183,7 @@ def _cell(core: Layers) -> type[Cell]:
 def _products(core: Layers, inputs: Tensor) -> Tensor:
     """[B, G * H] of the cell's inputs, and biases."""
     (weight, bias), (_, other) = core[-2:]
-    return last_rows([(weight, _cell(core).bias(bias, other))], inputs)
+    return torch.nn.functional.linear(inputs.flatten(1), weight, _cell(core).bias(bias, other))
 
 
 def _walk(core: Layers, products: Tensor, scratch: Tensor, memory: Leaves, after: Iterable[Leaves], keep: Keep) -> None:
