@@ -95,9 +95,7 @@ def backward(core: Layers, gradients: Layers, trace: Trace, by_outputs: Tensor) 
     """
     before, (weight, _) = trace.before(), core[-1]
     outer = by_outputs.view_as(trace.after[0])
-    by_input, by_output = _cell(core).retreat(
-        trace.gates, trace.scratch, before, outer, trace.keep, weight
-    )
+    by_input, by_output = _cell(core).retreat(trace.gates, trace.scratch, before, outer, trace.keep, weight)
     networks.backward(core[-1:], gradients[-1:], [before[0].flatten(0, 1)], by_output.flatten(0, 1))
     networks.backward(core[:-1], gradients[:-1], trace.inputs, by_input.flatten(0, 1))
 
@@ -134,7 +132,9 @@ class RecurrentPolicy:
         self.core, self.head, self.cell = aligned_layers(core), head, cell_name(core)
         self.features, self.units = self.core[0][0].shape[1], self.core[-1][0].shape[1]
         if not isinstance(head, NeuralPolicy | GaussianPolicy) or (len(head.layers), head.features) != (1, self.units):
-            raise ValueError(f"the head must be a neural or Gaussian policy of one layer and {self.units} features, got {head}")
+            raise ValueError(
+                f"the head must be a neural or Gaussian policy of one layer and {self.units} features, got {head}"
+            )
 
     def __reduce__(self) -> tuple:
         return RecurrentPolicy, (self.core, self.head)
@@ -182,9 +182,7 @@ def _products(core: Layers, inputs: Tensor) -> Tensor:
     return torch.nn.functional.linear(inputs, weight, _cell(core).bias(bias, other))
 
 
-def _walk(
-    core: Layers, products: Tensor, scratch: Tensor, memory: Leaves, after: Iterable[Leaves], keep: Keep
-) -> None:
+def _walk(core: Layers, products: Tensor, scratch: Tensor, memory: Leaves, after: Iterable[Leaves], keep: Keep) -> None:
     """Take the cell through all steps, whose memories are written to `after`."""
     cell, (weight, bias) = _cell(core), core[-1]
     for views, then, mask in zip(cell.views(products, scratch), after, keep, strict=True):

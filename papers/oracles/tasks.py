@@ -1,7 +1,7 @@
 """What learners are compared on: each task with its oracle, its bar and whoever else is measured on it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -17,7 +17,7 @@ from games.versus import Versus
 from marl.oracles import PPO, Oracle
 from papers.oracles.flickering import Flickering
 from papers.oracles.protocol import EPISODES, SEEDS
-from papers.oracles.responses import OPPONENTS, found, population
+from papers.oracles.responses import found, population
 
 FRESH = 1_000_000
 """Added to a seed for the episodes that the final policy plays."""

@@ -17,7 +17,6 @@ from games.noise import Purpose
 from games.play import play, play_mixture
 from games.policies import Uniform
 from games.versus import Cast, Versus
-from marl import networks
 from marl.cells import CELLS
 from marl.gaussian import GaussianPolicy
 from marl.networks import Parameters, orthogonal_layers, policy_layers
@@ -101,9 +100,7 @@ def lstm_by_hand(products, recurrent, output, cell, units):
 
 def gru_by_hand(products, recurrent, output, _, units):
     """h' = (1 - z) n + z h with n = tanh(W x + r (U h))."""
-    dot = [
-        recurrent[1][row] + sum(recurrent[0][row][k] * output[k] for k in range(units)) for row in range(3 * units)
-    ]
+    dot = [recurrent[1][row] + sum(recurrent[0][row][k] * output[k] for k in range(units)) for row in range(3 * units)]
     r = [sigmoid(products[k] + dot[k]) for k in range(units)]
     z = [sigmoid(products[units + k] + dot[units + k]) for k in range(units)]
     n = [math.tanh(products[2 * units + k] + r[k] * dot[2 * units + k]) for k in range(units)]
