@@ -87,7 +87,7 @@ def flickering_env(env: str, blank: float) -> gymnasium.Env:
 
 
 def response(game: str, opponents: str, oracle: Oracle, seed: int) -> Measured:
-    """Best responses trained for each seat against the others' mixture; the score is the larger gap to the exact one."""
+    """Best responses trained for each seat against the others' mixture; the larger gap to the exact one is the score."""
     tree_game = make(game)
     populations, details, curve = population(tree_game, opponents), {}, []
     sigma = np.full([len(policies) for policies in populations], 1.0)

@@ -1,4 +1,4 @@
-"""Recurrent networks against torch's and a loop over numbers; their policies remember one episode each, in any lanes."""
+"""Recurrent networks against torch's and a loop over numbers; policies remember one episode each, in any lanes."""
 
 import json
 import math
@@ -35,7 +35,7 @@ every_torso = pytest.mark.parametrize("torso", [(), (6,), (6, 5)])
 def some_core(cell, torso=(), features=4, units=8, seed=0):
     """With biases that matter."""
     generator = np.random.default_rng(seed)
-    layers = recurrent_core(features, torso, cell, units, generator)
+    layers = recurrent_core((features,), torso, cell, units, generator)
     return [(weight, bias + torch.tensor(generator.normal(size=bias.shape) / 3).float()) for weight, bias in layers]
 
 
