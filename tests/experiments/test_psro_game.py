@@ -188,7 +188,10 @@ def test_a_stopped_run_resumes_to_the_same_bits(
     assert contents(run) == contents(runs[kind])
 
 
-@pytest.mark.parametrize("oracle", ["dqn", "exact", "recurrent_ppo", "sb3"])
+@pytest.mark.parametrize(
+    "oracle",
+    ["dqn", "exact", *(pytest.param(name, marks=pytest.mark.slow) for name in ("recurrent_ppo", "sac", "sb3"))],
+)
 def test_other_oracles_train_responses(oracle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     given = ["--smoke", "--oracle", oracle, "--game", "openspiel:matrix_rps"]

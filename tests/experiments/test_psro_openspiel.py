@@ -204,6 +204,17 @@ def test_smoke_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert main(["--smoke", "--oracle", "ppo", "--game", "kuhn_poker()", "--resume"]) == 0
 
 
+def test_any_oracle_s_responses_are_measured_exactly(tmp_path: Path, no_figures: None) -> None:
+    run = tmp_path / "run"
+    given = ["--smoke", "--oracle", "dqn", "--dqn.steps", "1024", "--run-dir", str(run)]
+    assert main(given) == 0
+    loaded = load_run(run)
+    assert (loaded.config["oracle"], loaded.config["dqn"]["steps"], loaded.exact) == ("dqn", 1024, True)
+    assert loaded.series("learner/return")[-1]["step"] == 1024
+    words = shlex.split(command(loaded.config).replace("\\\n", ""))
+    assert settings(parse(words[3:])) == loaded.config
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
