@@ -10,6 +10,7 @@ from counterplay.bench import (
     buffers,
     exact,
     games,
+    joint,
     metasolvers,
     openspiel,
     oracles,
@@ -34,6 +35,7 @@ def short(monkeypatch):
     monkeypatch.setattr(stepped, "LANES", 2)
     monkeypatch.setattr(stepped, "MOVES", 8)
     monkeypatch.setattr(ppo, "ROUNDS", 1)
+    monkeypatch.setattr(joint, "ROUNDS", 1)
     monkeypatch.setattr(workers, "ROUNDS", 1)
     monkeypatch.setattr(processes, "ROUNDS", 1)
     monkeypatch.setattr(processes, "STEPS", 5)
@@ -54,13 +56,13 @@ def short(monkeypatch):
 
 def test_the_command_prints_and_writes_the_table(capsys, tmp_path):
     file = tmp_path / "bench.json"
-    assert command.main(["--only", "games", "ppo", "--json", str(file)]) == 0
+    assert command.main(["--only", "games", "ppo", "joint", "--json", str(file)]) == 0
     table = json.loads(file.read_text())
     assert "load_before" in table["machine"]
-    assert len(table["rows"]) == 10
+    assert len(table["rows"]) == 12
     assert all(row["ours"] > 0 for row in table["rows"])
     out = capsys.readouterr().out
-    for words in ("lane-steps/s", "PettingZoo", "bare networks", ">= 1.5M/s"):
+    for words in ("lane-steps/s", "PettingZoo", "bare networks", "joint PPO", ">= 1.5M/s"):
         assert words in out
 
 

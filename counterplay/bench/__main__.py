@@ -31,6 +31,7 @@ PARTS = (
     "metasolvers",
     "exact",
     "ppo",
+    "joint",
     "oracles",
     "buffers",
     "workers",
@@ -52,7 +53,8 @@ class Bench:
     """Print speeds beside those of named peers, measured in this run; CPU time but for workers, processes and runs."""
 
     only: tuple[str, ...] = PARTS
-    """Parts to run: games, openspiel, stepped, metasolvers, exact, ppo, oracles, buffers, workers, processes, runs."""
+    """Parts to run: games, openspiel, stepped, metasolvers, exact, ppo, joint, oracles, buffers, workers, processes,
+    runs."""
     json: Path | None = None
     """Also write the table, with the machine and its load, to this file."""
 

@@ -43,6 +43,9 @@ class RecurrentPPO(PPO):
         super().__post_init__()
         if self.cell not in ("lstm", "gru"):
             raise ValueError(f"cell must be lstm or gru, got {self.cell!r}")
+        for name in ("normalise_observations", "autocast"):
+            if getattr(self, name):
+                raise ValueError(f"{name} is PPO's alone: recurrent networks take observations as they are, in float32")
         whole("units", self.units, 1, MOST_UNITS)
         whole("sequence", self.sequence, 1)
         whole("burn_in", self.burn_in, 0)

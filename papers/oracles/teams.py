@@ -18,7 +18,7 @@ from marl.oracles import PPO, JointTraining
 
 FRESH = 1_000_000
 """Added to a seed for the episodes that the final policies play."""
-EPISODES = 100_000
+EPISODES = 40_000
 """Of Bucket Brigade, whose returns vary much: in the cell of kappa 0.1 by twice the gap between uniform play and the
 optimum."""
 

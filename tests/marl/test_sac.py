@@ -21,7 +21,6 @@ from marl.networks import layer_inputs, policy_outputs
 from marl.oracles import SAC
 from marl.oracles.sac_kinds import input_gradient, kind_of
 from marl.oracles.sac_learner import Trainee
-from marl.policies import NeuralPolicy
 from marl.soft import (
     Choices,
     choice_gradient,
@@ -30,7 +29,7 @@ from marl.soft import (
     squashed_gradient,
     unit_actions,
 )
-from tests.marl.small_games import Fixed, Lock, Patience, Wander
+from tests.marl.small_games import Fixed, Patience, Wander
 
 CPU = torch.device("cpu")
 BOX = Box(np.array([-2.0, 0.0], np.float32), np.array([2.0, 1.0], np.float32))
