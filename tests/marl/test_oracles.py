@@ -115,7 +115,7 @@ QUICK = {
         seeded=True,
     ),
     "sac": Quick(
-        SAC(steps=4_096, num_lanes=64, horizon=16, random_steps=512, gradient_steps=8, batch_size=128, hidden=(16,)),
+        SAC(steps=4_096, num_lanes=64, gradient_steps=32, learning_starts=512, hidden=(16,)),
         lock,
         Lock.best,
         seeded=True,
