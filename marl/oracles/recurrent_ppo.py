@@ -40,9 +40,9 @@ class RecurrentPPO(PPO):
     """Long short-term memory, or gated recurrent units."""
     units: int = 64
     """Of each cell."""
-    span: int = 32
+    span: int = 16
     """Steps that cells remember for at most to begin with; they learn to remember for longer, or for less. Let it be
-    about what has to be bridged, or more."""
+    what has to be bridged, and not much more: a few steps where a few observations tell all."""
     sequence: int = 16
     """Steps that gradients go back through at most; minibatches are of such sequences."""
     burn_in: int = 0

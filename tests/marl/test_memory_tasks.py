@@ -48,6 +48,7 @@ def test_recurrent_networks_are_a_memory_for_longer_corridors(cell, seed):
         gae_lambda=0.9,
         entropy_start=0.05,
         units=32,
+        span=32,
         cell=cell,
     )
     assert learned(maze, oracle, seed) == maze.optimum
@@ -57,7 +58,7 @@ def test_recurrent_networks_are_a_memory_for_longer_corridors(cell, seed):
 @pytest.mark.parametrize("opponents", OPPONENTS)
 @pytest.mark.parametrize("seat", [0, 1])
 def test_best_responses_in_kuhn_poker_are_within_a_fiftieth(opponents, seat):
-    oracle = RecurrentPPO(steps=200_000, horizon=8, sequence=8, learning_rate=5e-3, units=32)
+    oracle = RecurrentPPO(steps=200_000, horizon=8, sequence=8, learning_rate=5e-3, units=32, span=4)
     policies = population(KUHN, opponents)
     sigma = np.full([len(own) for own in policies], 1.0)
     lanes = Versus(GameLanes(KUHN, oracle.num_lanes), policies, sigma / sigma.sum(), [seat])
@@ -80,5 +81,5 @@ def test_flickering_needs_a_memory():
         "entropy_start": 0.0,
         "normalise_observations": True,
     }
-    assert learned(flickering, RecurrentPPO(sequence=32, **settings)) > 350
+    assert learned(flickering, RecurrentPPO(sequence=32, span=4, **settings)) > 350
     assert learned(flickering, PPO(**settings)) < 250
