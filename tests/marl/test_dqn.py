@@ -155,9 +155,21 @@ def versus(game, others, seat, num_lanes):
 def test_matching_pennies_against_a_biased_coin(settings):
     """Whether hard or soft, by priority or not: heads pays 0.2 against 60 % heads, tails -0.2."""
     dqn = DQN(**(vars(QUICK) | settings))
-    policy = dqn.train(versus(matching_pennies(), [Fixed((0.6, 0.4))], 0, dqn.num_lanes), [0], 0)[0]
-    assert policy.act(np.zeros((1, 5), np.float32), None, None, np.zeros((1, 0)))[0] == 0
-    np.testing.assert_allclose(forward(policy.layers, torch.zeros(1, 5))[0], [0.2, -0.2], atol=0.1)
+    lanes = versus(matching_pennies(), [Fixed((0.6, 0.4))], 0, dqn.num_lanes)
+    policy = dqn.train(lanes, [0], 0)[0]
+    seen = lanes.observe(0)[:1]
+    assert policy.act(seen, None, None, np.zeros((1, 0)))[0] == 0
+    np.testing.assert_allclose(forward(policy.layers, torch.from_numpy(seen))[0], [0.2, -0.2], atol=0.06)
+
+
+def test_values_are_means_where_chance_is_skewed_unless_a_threshold_draws_them_to_medians():
+    """A ticket costs 1 and pays 8 in one of four times: worth having, though it mostly loses."""
+    lottery = NormalForm(np.array([[[7.0, -1, -1, -1], [0, 0, 0, 0]], np.zeros((2, 4))]))
+    for threshold, best in ((DQN.huber, 0), (0.5, 1)):
+        dqn = DQN(**(vars(QUICK) | {"huber": threshold}))
+        lanes = versus(lottery, [Fixed((0.25,) * 4)], 0, dqn.num_lanes)
+        policy = dqn.train(lanes, [0], 0)[0]
+        assert policy.act(lanes.observe(0)[:1], None, None, np.zeros((1, 0)))[0] == best
 
 
 @pytest.mark.parametrize("n_steps", [1, 3])
