@@ -61,9 +61,11 @@ class DQN:
     [Schaul et al. 2016]."""
     priority_beta: float = 0.4
     """How far weights make up for that at the start; wholly so, with 1, at the end."""
+    normalise_rewards: bool = True
+    """Let values count in the running size of rewards, so that these may be of any size."""
     huber: float = 1e6
-    """Errors from which on the loss is linear. Below what chance does to returns, it draws values from their means
-    towards their medians, and what is best in the median may be no best response."""
+    """Errors, so counted, from which on the loss is linear. Below what chance does to returns, it draws values from
+    their means towards their medians, and what is best in the median may be no best response."""
     max_grad_norm: float = 10.0
     """Gradients are clipped to this norm."""
     hidden: tuple[int, ...] = (128, 128)

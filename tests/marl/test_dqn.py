@@ -172,6 +172,15 @@ def test_values_are_means_where_chance_is_skewed_unless_a_threshold_draws_them_t
         assert policy.act(lanes.observe(0)[:1], None, None, np.zeros((1, 0)))[0] == best
 
 
+@pytest.mark.parametrize(("scale", "offset"), [(1e-6, 3e-6), (1e4, 3e4)])
+def test_rewards_may_be_of_any_size(scale, offset):
+    payoffs = scale * np.array(matching_pennies().payoffs) + offset
+    lanes = versus(NormalForm(payoffs), [Fixed((0.6, 0.4))], 0, QUICK.num_lanes)
+    policy = QUICK.train(lanes, [0], 0)[0]
+    found = forward(policy.layers, torch.from_numpy(lanes.observe(0)[:1]))[0].numpy()
+    np.testing.assert_allclose((found - offset) / scale, [0.2, -0.2], atol=0.1)
+
+
 @pytest.mark.parametrize("n_step", [1, 3])
 @pytest.mark.parametrize("truncates", [False, True])
 def test_values_look_beyond_truncation_but_not_beyond_termination(truncates, n_step):
