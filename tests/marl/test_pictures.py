@@ -9,13 +9,11 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 
-import games
 from games.game import Array
 from games.lanes import GameLanes
 from games.play import play
 from games.policies import Uniform
 from games.pong import Pong
-from games.pong.scripted import Follow
 from marl.oracles import PPO, RecurrentPPO
 from marl.policy_files import load_policy, save_policy
 from marl.psro import best_response
@@ -152,9 +150,9 @@ PIXELS = PPO(
 
 @pytest.mark.slow
 def test_pong_is_learnt_from_its_pixels():
-    """Against the rule-based player, of whose points a uniform player wins less than a quarter."""
+    """Of the points against a uniform player, half are won by playing uniformly."""
     game = Pong(points=1, pixels=True)
-    uniform, follow = Uniform.of(game.action_spaces[0]), Follow.of(games.make("pong"))
-    response = best_response(game, PIXELS, [[uniform], [follow]], np.ones((1, 1)), 0, 0, "train/1/0")
-    points = play(game, [[response, follow]], 1000, 0, ["pong"]).returns[0, :, 0]
-    assert (points > 0).sum() / (points != 0).sum() > 0.5
+    uniform = [Uniform.of(game.action_spaces[0])]
+    response = best_response(game, PIXELS, [uniform, uniform], np.ones((1, 1)), 0, 0, "train/1/0")
+    points = play(game, [[response, *uniform]], 1000, 0, ["pong"]).returns[0, :, 0]
+    assert (points > 0).sum() / (points != 0).sum() > 0.85
