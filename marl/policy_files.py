@@ -78,9 +78,9 @@ class Stored:
     def layers(self) -> Layers:
         """Of a perceptron, with convolutions before it or not; see `packed_layers`."""
         sizes = self.sizes(least=2)
-        return self.numbered([*self._filters(), *((height, width) for width, height in pairwise(sizes))])
+        return self.numbered([*self.filters(), *((height, width) for width, height in pairwise(sizes))])
 
-    def _filters(self) -> list[tuple[int, ...]]:
+    def filters(self) -> list[tuple[int, ...]]:
         """Shapes [O, C, k, k] of convolutions, if there are any."""
         shapes = self.value("convolutions", list) if "convolutions" in self.about else []
         for shape in shapes:
@@ -177,7 +177,7 @@ def _unpack_recurrent(stored: Stored) -> Policy:
     if cell not in CELLS:
         raise ValueError(f"{stored.path}: cell should be one of {', '.join(CELLS)}, got {cell!r}")
     gates = CELLS[cell].gates * units
-    torso = [(height, width) for width, height in pairwise(sizes)]
+    torso = [*stored.filters(), *((height, width) for width, height in pairwise(sizes))]
     core = stored.numbered([*torso, (gates, sizes[-1]), (gates, units)])
     return stored.made("head does not fit", RecurrentPolicy, core, _unpacked(stored.part("head")))
 

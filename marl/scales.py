@@ -56,6 +56,31 @@ class ReturnScale:
         self.seen = int(state["seen"])
 
 
+class RewardScale:
+    """Running root mean square of rewards, in which critics of a soft actor-critic count."""
+
+    RATE = 0.01  # of the newest rewards; the first ones count equally
+
+    def __init__(self) -> None:
+        self.square, self.size, self.seen = 0.0, 1.0, 0
+
+    def follow(self, rewards: Tensor) -> float:
+        """Take in rewards [M]; what values so far have to be multiplied by to stay what they were.
+
+        That is 1 for the first ones: nothing was valued before.
+        """
+        self.seen += 1
+        self.square += max(self.RATE, 1 / self.seen) * (rewards.double().square().mean().item() - self.square)
+        before, self.size = self.size, math.sqrt(self.square) or 1.0
+        return before / self.size if self.seen > 1 else 1.0
+
+    def state_dict(self) -> dict[str, float]:
+        return {"square": self.square, "size": self.size, "seen": self.seen}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        self.square, self.size, self.seen = state["square"], state["size"], int(state["seen"])
+
+
 class ObservationScale:
     """Running mean and deviation of every feature, or of every channel of pictures, in which networks see them.
 

@@ -52,6 +52,44 @@ class Objective(NamedTuple):
         return value_loss.mean(), entropy.mean(), kl.mean(), (found.clipped * acting).mean()
 
 
+class Views:
+    """How the actor (0) and the critic (1) see observations of these shapes: as they are, where none is given.
+
+    `warm` is whether the actor is one to go on from.
+    """
+
+    def __init__(self, shapes: Sequence[Sequence[int]], device: torch.device, warm: bool):
+        self.scales, self.warm = [ObservationScale(shape, device) for shape in shapes], warm
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is known how large features are."""
+        return all(scale.seen for scale in self.scales)
+
+    def shown(self, network: int, observations: Tensor) -> Tensor:
+        return self.scales[network].apply(observations) if self.scales else observations
+
+    def look(self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], networks: Sequence[Layers]) -> None:
+        """Take in how large observations are, at the end of an update: in between probability ratios must stay."""
+        observed = [rollout.observations for rollout in rollouts]
+        weights = joined([rollout.alive for rollout in rollouts]).flatten().to(torch.float32)
+        for index, (scale, parts) in enumerate(zip(self.scales, (observed, seen), strict=False)):
+            known = scale.seen > 0 or (self.warm and index == 0)  # of new networks nothing is to be kept
+            rows = joined([part[:-1] for part in parts], axis=1).flatten(0, 1)
+            scale.follow(rows, weights, networks[index][:1] if known else ())
+
+    def folded(self, first_layer: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """The actor's first layer, for observations as they are."""
+        return self.scales[0].folded(first_layer) if self.scales else first_layer
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        return [scale.state_dict() for scale in self.scales]
+
+    def load_state_dict(self, state: Sequence[dict[str, Any]]) -> None:
+        for scale, saved in zip(self.scales, state, strict=True):
+            scale.load_state_dict(saved)
+
+
 class Trainee:
     """A network for the policy and one for the critic. Implements `Trained`."""
 
@@ -64,7 +102,7 @@ class Trainee:
         seed: int,
         start: Policy | None,
     ):
-        self.settings, self.head, self.warm = settings, rollouts[0].head, start is not None
+        self.settings, self.head = settings, rollouts[0].head
         device, shape = rollouts[0].device, tuple(rollouts[0].observations.shape[2:])
         generator = np.random.default_rng(unit_seed(seed, f"init/{name}"))
         torso, features = convolutions(shape, generator)
@@ -80,11 +118,11 @@ class Trainee:
         self.shuffles = Noise(seed, [f"shuffle/{name}"])
         self.scale = ReturnScale()
         shapes = (shape, self.seen_shape) if settings.normalise_observations else ()
-        self.views = [ObservationScale(part, device) for part in shapes]  # of the actor, and of the critic
+        self.views = Views(shapes, device, start is not None)
 
     @torch.inference_mode()
     def act(self, place: int, rollout: Rollout, step: int) -> Tensor:
-        return policy_outputs(self._computing(self.actor), self._shown(0, rollout.observations[step]))
+        return policy_outputs(self._computing(self.actor), self.views.shown(0, rollout.observations[step]))
 
     @torch.inference_mode()
     def improve(
@@ -98,16 +136,16 @@ class Trainee:
         samples = [
             {name: part[..., first : first + rows] for name, part in batch.items()} for first in range(0, size, rows)
         ]
-        epochs = 0 if any(not view.seen for view in self.views) else settings.epochs  # how large are features?
+        epochs = settings.epochs if self.views.ready else 0
         told = passes(settings, self.parameters, rates, samples, partial(self._differentiate, rates), epochs)
-        self._look(rollouts, seen)
+        self.views.look(rollouts, seen, self.parameters.networks)
         return told | {"explained_variance": fit.item()}
 
     def _differentiate(self, rates: Rates, sample: dict[str, Tensor]) -> Objective:
         """Write the parameters' gradients."""
         actor, critic = self._computing(self.actor), self._computing(self.critic)
-        actor_inputs = layer_inputs(actor, self._shown(0, sample["observations"].movedim(-1, 0)))
-        critic_inputs = layer_inputs(critic, self._shown(1, sample["seen"].movedim(-1, 0)))
+        actor_inputs = layer_inputs(actor, self.views.shown(0, sample["observations"].movedim(-1, 0)))
+        critic_inputs = layer_inputs(critic, self.views.shown(1, sample["seen"].movedim(-1, 0)))
         found = objective(
             self.settings,
             self.head,
@@ -125,23 +163,10 @@ class Trainee:
         if len(self.seen_shape) > 1 and observed.ndim > len(self.seen_shape) + 1:
             # What convolutions find in a whole rollout might not fit in memory.
             return torch.stack([self.values(step) for step in observed])
-        return self.scale.undo(forward(self._computing(self.critic), self._shown(1, observed))[..., 0])
+        return self.scale.undo(forward(self._computing(self.critic), self.views.shown(1, observed))[..., 0])
 
     def _computing(self, layers: Layers) -> Layers:
         return in_bfloat16(layers) if self.settings.autocast else layers
-
-    def _shown(self, network: int, observations: Tensor) -> Tensor:
-        """As the actor (0) or the critic (1) sees them."""
-        return self.views[network].apply(observations) if self.views else observations
-
-    def _look(self, rollouts: Sequence[Rollout], seen: Sequence[Tensor]) -> None:
-        """Take in how large observations are, at the end of an update: in between probability ratios must stay."""
-        observed = [rollout.observations for rollout in rollouts]
-        weights = joined([rollout.alive for rollout in rollouts]).flatten().to(torch.float32)
-        for view, parts, layers in zip(self.views, (observed, seen), self.parameters.networks, strict=False):
-            known = view.seen > 0 or (self.warm and layers is self.actor)  # of new networks nothing is to be kept
-            rows = joined([part[:-1] for part in parts], axis=1).flatten(0, 1)
-            view.follow(rows, weights, layers[:1] if known else ())
 
     def _batch(
         self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], update: int
@@ -173,8 +198,7 @@ class Trainee:
 
     def policy(self) -> Policy:
         copied = [(weight.clone(), bias.clone()) for weight, bias in self.actor]
-        if self.views:
-            copied[0] = self.views[0].folded(copied[0])
+        copied[0] = self.views.folded(copied[0])
         return self.head.policy(copied, self.settings.greedy)
 
     @property
@@ -185,14 +209,13 @@ class Trainee:
         return {
             "parameters": self.parameters.state_dict(),
             "scale": self.scale.state_dict(),
-            "views": [view.state_dict() for view in self.views],
+            "views": self.views.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.parameters.load_state_dict(state["parameters"])
         self.scale.load_state_dict(state["scale"])
-        for view, saved in zip(self.views, state["views"], strict=True):
-            view.load_state_dict(saved)
+        self.views.load_state_dict(state["views"])
 
 
 def objective(
