@@ -16,7 +16,7 @@ from marl.gaussian import GaussianPolicy
 from marl.heads import head_of
 from marl.losses import gae
 from marl.networks import in_bfloat16, policy_layers, policy_outputs
-from marl.oracles import PPO, RecurrentPPO
+from marl.oracles import PPO
 from marl.oracles.ppo_trainee import next_values
 from marl.policies import NeuralPolicy
 from marl.scales import ObservationScale
@@ -336,9 +336,3 @@ def test_bootstrapping_at_time_limits_is_that_of_a_scalar_loop(lanes):
 def test_impossible_options_are_refused(settings, complaint):
     with pytest.raises(ValueError, match=complaint):
         PPO(**settings)
-
-
-@pytest.mark.parametrize("name", ["normalise_observations", "autocast"])
-def test_recurrent_networks_refuse_what_they_have_not(name):
-    with pytest.raises(ValueError, match=name):
-        RecurrentPPO(**{name: True})
