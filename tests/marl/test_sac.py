@@ -50,13 +50,13 @@ def uniforms(*shape, seed=0):
 def networks(kind):
     """An actor with preferences and two critics."""
     generator = np.random.default_rng(1)
-    actor = kind.actor((8,), generator)
+    actor = kind.head.layers(4, (8,), generator)
     actor[-1] = (actor[-1][0] * 60, actor[-1][1])
-    return actor, [kind.critic((8,), generator) for _ in range(2)]
+    return actor, [kind.critic(4, (8,), generator) for _ in range(2)]
 
 
 def kind(space):
-    return kind_of(space, 4, -1.0, 0.5, CPU)
+    return kind_of(space, -1.0, 0.5, CPU)
 
 
 def some_sample(space):
@@ -128,7 +128,7 @@ def test_targets_are_those_of_scalar_loops(space):
     ours, sample = kind(space), some_sample(space)
     if space == Discrete(3):
         sample |= {name: sample[name][:, :1] for name in ("legal", "next_legal", "action")}
-    (actor, critics), noise = networks(ours), uniforms(ours.rows, ROWS, seed=5)
+    (actor, critics), noise = networks(ours), uniforms(ours.head.rows, ROWS, seed=5)
     found = ours.next_values(actor, critics, sample, TEMPERATURE, noise)
     for row in range(ROWS):
         observation = sample["next_observation"][row].tolist()
