@@ -44,8 +44,9 @@ def short(monkeypatch):
     monkeypatch.setattr(exact, "PEER_NASH_CONV", 0.5)  # uniform play has 0.92
     monkeypatch.setattr(exact, "PEER_SECONDS", 1.0)
     monkeypatch.setattr(workers, "STEPS", workers.PPO().batch)
-    monkeypatch.setattr(oracles, "OURS", replace(oracles.OURS, steps=1024, num_lanes=64))
-    monkeypatch.setattr(oracles, "SHAPES", ((2, 16), (4, 8)))
+    monkeypatch.setattr(oracles, "OURS", replace(oracles.OURS, steps=256, num_lanes=8))
+    monkeypatch.setattr(oracles, "SHAPES", ((2, 16),))
+    monkeypatch.setattr(oracles, "EPISODES", 2)
     monkeypatch.setattr(oracles, "PEER_MINIBATCH", 16)
     monkeypatch.setattr(oracles, "TEAM", replace(oracles.TEAM, ppo=oracles.PPO(num_lanes=8, steps=64)))
     monkeypatch.setattr(oracles, "ROUNDS", 1)
@@ -144,7 +145,7 @@ def test_oracles_are_timed_beside_their_peers_in_equal_trainings():
     assert (sb3.peer, rlox.peer) == ("Stable-Baselines3", "rlox")
     for row in (sb3, rlox):
         assert row.ratio == pytest.approx(row.ours / row.peer_value)
-        assert "after 1,024 steps" in row.note
+        assert "after 256 steps" in row.note
     shares = [int(part.rpartition(" ")[2].rstrip("%")) for part in bare.note.split(", ")]
     assert sum(shares) == pytest.approx(100, abs=2)
     assert team.unit == "team steps/s"

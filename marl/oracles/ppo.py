@@ -108,7 +108,9 @@ class PPO:
             raise ValueError(f"minibatches={self.minibatches} must divide the {self.batch} steps of a rollout evenly")
         for name in ("clip", "clip_end", "clip_value", "target_kl", "learning_rate", "max_grad_norm"):
             value = getattr(self, name)
-            if not (value is None and name in OPTIONAL) and not 0 < value <= LARGEST:
+            if value is None and name in OPTIONAL:
+                continue
+            if not 0 < real(name, value) <= LARGEST:
                 raise ValueError(f"{name} must be greater than 0 and at most {LARGEST:g}, got {value}")
         real("log_std", self.log_std, *LOG_STD)
         for name in ("gamma", "gae_lambda"):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from gymnasium.spaces import Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from games.game import Array, feature_box
 from marl.networks import policy_outputs
@@ -241,6 +241,20 @@ class Promise:
 
     def describe(self, params, state, lane=0):
         return str(state.step[lane])
+
+
+@dataclass(frozen=True)
+class Painted(Promise):
+    """Promises shown in a picture of 3 x 3 pixels."""
+
+    @property
+    def observation_spaces(self):
+        return (Box(0, 1, (3, 3), np.float32),)
+
+    def observe(self, params, state, seat):
+        picture = np.zeros((len(state.step), 3, 3), np.float32)
+        picture[:, 1, :2] = super().observe(params, state, seat)
+        return picture
 
 
 @dataclass(frozen=True)

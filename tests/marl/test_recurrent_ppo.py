@@ -16,10 +16,12 @@ from marl.cells import CELLS
 from marl.networks import last_outputs, policy_layers
 from marl.oracles import RecurrentPPO
 from marl.oracles.ppo_learner import PPOLearner
+from marl.oracles.recurrent_ppo import NAMES
 from marl.oracles.recurrent_trainee import RecurrentTrainee
 from marl.policies import NeuralPolicy
+from marl.policy_files import load_policy, save_policy
 from marl.recurrent import RecurrentPolicy, fresh_memory, step, unroll
-from tests.marl.small_games import Lock, Promise
+from tests.marl.small_games import Lock, Painted, Promise
 from tests.marl.test_recurrent import some_policy
 
 MAZE = games.make("t_maze", length=3)
@@ -77,6 +79,26 @@ def test_the_first_ratio_is_one(cell, sequence, burn_in):
     if not burn_in:  # which warms by weights of now what weights of then left
         assert learner.update()["clip_fraction"] == 0
         assert learner.update()["approx_kl"] < 1e-6
+
+
+@pytest.mark.parametrize("game", [Painted(truncates=True), games.make("lqr")], ids=["pictures", "boxes"])
+@pytest.mark.parametrize("changes", [{}, {"normalise_observations": True, "autocast": True, "clip_value": 0.1}])
+def test_pictures_and_boxes_are_remembered_too(game, changes, tmp_path):
+    """And all that PPO can be told works here as well."""
+    once = dataclasses.replace(SHORT, epochs=1, minibatches=1, clip=3e-6, **changes)
+    learner = once.learner(GameLanes(game, 32), [0], 3)
+    for _ in range(3):
+        assert learner.update()["clip_fraction"] == 0
+    save_policy(learner.policies[0], tmp_path / "policy")
+    policies = learner.policies[0], load_policy(tmp_path / "policy")
+    first, second = (play(game, [[policy]], 20, 1, ["judged"]).returns for policy in policies)
+    assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize(("target", "epochs"), [(1e-9, 0.5), (None, 2)])
+def test_it_stops_before_it_goes_too_far(target, epochs):
+    learner = dataclasses.replace(SHORT, target_kl=target).learner(maze(32), [0], 3)
+    assert learner.update()["epochs"] == epochs
 
 
 def test_the_lanes_of_several_seats_may_be_one_trainees():
@@ -142,6 +164,10 @@ def test_burning_in_warms_what_sequences_start_with():
     assert second[0] != second[1]
 
 
+def test_cells_are_those_there_are():
+    assert set(NAMES) == set(CELLS)
+
+
 def test_equal_seeds_train_equal_policies_and_snapshots_stay():
     first, second, other = (SHORT.learner(maze(32), [0], seed) for seed in (3, 3, 4))
     snapshot = first.policies[0]
@@ -190,7 +216,7 @@ def test_training_goes_on_from_a_policy():
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"cell": "elman"}, "cell must be lstm or gru, got 'elman'"),
+        ({"cell": "elman"}, "unknown cell 'elman'; known: gru, lstm"),
         ({"units": 0}, "units"),
         ({"sequence": 5}, "sequence=5 must divide horizon=32"),
         ({"burn_in": 33}, "burn_in=33 must be at most horizon=32"),
