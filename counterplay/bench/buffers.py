@@ -69,9 +69,9 @@ def _replays() -> Iterator[Row]:
     seen = rng.normal(size=(PUSHED, FEATURES)).astype(np.float32)
     paid, zeros = rng.normal(size=PUSHED).astype(np.float32), np.zeros(PUSHED, np.uint8)
     parts = transition_parts({"observation": ((FEATURES,), "float32"), "action": ((1,), "int64")})
-    batch = {name: _of(shape, kind, seen, paid) for name, (shape, kind) in parts.items()}
     tracemalloc.start()
     ours = Replay(CAPACITY, parts)
+    batch = ours.rows.packed({name: _of(shape, kind, seen, paid) for name, (shape, kind) in parts.items()})
     for _ in range(-(-CAPACITY // PUSHED)):
         ours.push(batch)
     memory, _ = tracemalloc.get_traced_memory()
