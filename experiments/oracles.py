@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from games.versus import Populations
 
 SMALL: dict[str, dict[str, Any]] = {
+    "a2c": {"steps": 512, "num_lanes": 16, "horizon": 16, "hidden": (16,)},
     "ppo": {"steps": 512, "num_lanes": 16, "horizon": 16, "epochs": 1, "minibatches": 1, "hidden": (16,)},
     "recurrent_ppo": {"steps": 512, "num_lanes": 16, "horizon": 16, "epochs": 1, "minibatches": 1, "units": 8},
     "dqn": {"steps": 512, "num_lanes": 4, "gradient_steps": 4, "minibatch": 16, "learning_starts": 64, "hidden": (16,)},

@@ -1,16 +1,37 @@
 """The protocol: episodes played by a final policy, the clock, and a learning curve of few points."""
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 EPISODES = 100
 """Fresh episodes that a final policy plays."""
 SEEDS = (0, 1, 2, 3, 4)
+FRESH = 1_000_000
+"""Added to a seed for the episodes that the final policy plays."""
 POINTS = 50
 """Points of a learning curve."""
+
+Curve = list[tuple[int, float]]
+"""(steps, return) as a training went."""
+
+
+class Measured(NamedTuple):
+    """What became of one training."""
+
+    score: float
+    """What the bar is on."""
+    details: dict[str, Any]
+    """Of the score: returns of episodes, or exact values."""
+    curve: Curve
+
+
+def watch(curve: Curve, metrics: Mapping[str, float], name: str = "return") -> None:
+    """Add to the curve what a learner tells of an update, once it has finished an episode."""
+    if np.isfinite(metrics.get(name, np.nan)):
+        curve.append((int(metrics["steps"]), float(metrics[name])))
 
 
 class Watch:

@@ -78,7 +78,9 @@ def remembered(game: TreeGame, policy: Policy, player: int) -> np.ndarray:
         legal[0, actions] = True
         memory = policy.start(1)
         for view in views:
-            _, memory = policy.act(game.sight.rows[view][None], None, memory, np.zeros((1, policy.noise_size), np.float32))
+            _, memory = policy.act(
+                game.sight.rows[view][None], None, memory, np.zeros((1, policy.noise_size), np.float32)
+            )
         part[slots] = joint_probabilities(policy.head, memory[0], (legal,), (game.choices,))[0, actions]
     return part[tree.slots(player)]
 

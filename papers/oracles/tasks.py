@@ -1,37 +1,25 @@
 """What learners are compared on: each task with its oracle, its bar and whoever else is measured on it."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 
 from games import make
+from games.bucket_brigade import BucketBrigade
 from games.external.gymnasium import single_agent
 from games.game import Policy
 from games.lanes import lanes_of
 from games.play import play
 from games.versus import Versus
-from marl.oracles import PPO, Oracle
+from marl.oracles import PPO, SAC, Oracle
 from papers.oracles.flickering import Flickering
-from papers.oracles.protocol import EPISODES, SEEDS
+from papers.oracles.protocol import EPISODES, FRESH, SEEDS, Curve, Measured, watch
 from papers.oracles.responses import OPPONENTS, found, population
-
-FRESH = 1_000_000
-"""Added to a seed for the episodes that the final policy plays."""
-
-
-class Measured(NamedTuple):
-    """What became of one training."""
-
-    score: float
-    """What the bar is on."""
-    details: dict[str, Any]
-    """Of the score: returns of episodes, or exact values."""
-    curve: list[tuple[int, float]]
-    """(steps, return) as the training went."""
+from papers.oracles.teams import SIGNALLING, TEAM, brigade, signalling
 
 
 @dataclass(frozen=True)
@@ -56,17 +44,12 @@ class Task:
         return score >= self.bar if self.better == "higher" else score <= self.bar
 
 
-def trained(oracle: Oracle, game: Any, seed: int) -> tuple[Policy, list[tuple[int, float]]]:
+def trained(oracle: Oracle, game: Any, seed: int) -> tuple[Policy, Curve]:
     """The policy of the only seat of a game, or of lanes, and its learning curve."""
-    curve: list[tuple[int, float]] = []
+    curve: Curve = []
     lanes = lanes_of(game, oracle.num_lanes) if not hasattr(game, "num_lanes") else game
-    policies = oracle.train(lanes, [0], seed, progress=partial(_watch, curve))
+    policies = oracle.train(lanes, [0], seed, progress=partial(watch, curve))
     return policies[0], curve
-
-
-def _watch(curve: list[tuple[int, float]], metrics: Mapping[str, float]) -> None:
-    if np.isfinite(metrics.get("return", np.nan)):
-        curve.append((int(metrics["steps"]), float(metrics["return"])))
 
 
 def control(game: str, env: str, blank: float, oracle: Oracle, seed: int) -> Measured:
@@ -87,14 +70,14 @@ def flickering_env(env: str, blank: float) -> gymnasium.Env:
 
 
 def response(game: str, opponents: str, oracle: Oracle, seed: int) -> Measured:
-    """Best responses trained for each seat against the others' mixture; the score is the larger gap to the exact one."""
+    """Best responses trained for each seat against the others' mixture; the score is the larger gap to the exact."""
     tree_game = make(game)
     populations, details, curve = population(tree_game, opponents), {}, []
     sigma = np.full([len(policies) for policies in populations], 1.0)
     for seat, name in enumerate(tree_game.agents):
         lanes = Versus(lanes_of(tree_game, oracle.num_lanes), populations, sigma / sigma.sum(), [seat])
-        told: list[tuple[int, float]] = []
-        policy = oracle.train(lanes, [seat], seed, progress=partial(_watch, told))[seat]
+        told: Curve = []
+        policy = oracle.train(lanes, [seat], seed, progress=partial(watch, told))[seat]
         what = found(tree_game, policy, seat, populations)
         details[name] = {"value": what.value, "best": what.best, "gap": what.gap}
         curve += told if seat == 0 else []
@@ -102,7 +85,8 @@ def response(game: str, opponents: str, oracle: Oracle, seed: int) -> Measured:
 
 
 CART_POLE = ("cart_pole", "CartPole-v1", 0.0)
-TASKS: dict[str, Task] = {
+FLICKERING = ("flickering(cart_pole,p=0.5)", "CartPole-v1", 0.5)
+CONTROL: dict[str, Task] = {
     "ppo_cart_pole": Task(
         "PPO, CartPole-v1, 100k steps",
         PPO(
@@ -120,4 +104,121 @@ TASKS: dict[str, Task] = {
         partial(control, *CART_POLE),
         peer="ppo_cart_pole",
     ),
+    "joint_rest_trap": Task(
+        "joint PPO, team reward, Bucket Brigade rest_trap, 1M steps",
+        TEAM,
+        0.95,
+        partial(brigade, BucketBrigade("rest_trap")),
+        unit="of the gap from uniform play to the optimum",
+        beside="scripted spread 0.999 (exact); published PPO 307.8 a night, where uniform play has 302.9",
+    ),
+    "joint_minimal_specialization": Task(
+        "joint PPO, team reward, Bucket Brigade minimal_specialization, 1M steps",
+        TEAM,
+        0.95,
+        partial(brigade, BucketBrigade("minimal_specialization")),
+        unit="of the gap from uniform play to the optimum",
+        beside="scripted spread 1 (exact); published PPO -81.6 a night, where uniform play has -87.9",
+    ),
+    "joint_kappa_0.1": Task(
+        "joint PPO, team reward, Bucket Brigade minimal_specialization with kappa 0.1, 1M steps",
+        TEAM,
+        0.9,
+        partial(brigade, BucketBrigade("minimal_specialization", kappa=0.1)),
+        unit="of the gap from uniform play to the optimum",
+        beside="scripted spread 1 (exact); published PPO -98.3 a night, where uniform play has -98.9",
+    ),
+    "joint_signalling": Task(
+        "joint PPO, signalling, 4 referents, 600k steps",
+        SIGNALLING,
+        0.95,
+        partial(signalling, "open"),
+        unit="of the optimum",
+        beside="published 0.677 ± 0.172",
+        seeds=tuple(range(10)),
+        enough=8,
+    ),
+    "joint_signalling_severed": Task(
+        "the same, the channel severed: chance is 0.25",
+        SIGNALLING,
+        0.25,
+        partial(signalling, "severed"),
+        better="lower",
+        beside="optimum 0.25 (exact)",
+    ),
+    "sac_pendulum": Task(
+        "SAC, Pendulum-v1, 20k steps",
+        SAC(steps=20_000),
+        -160.0,
+        partial(control, "pendulum", "Pendulum-v1", 0.0),
+        peer="sac_pendulum",
+    ),
+    "sac_mountain_car_continuous": Task(
+        "SAC, MountainCarContinuous-v0, 50k steps",
+        SAC(
+            steps=50_000,
+            gradient_steps=16,
+            learning_rate=1e-3,
+            n_step=10,
+            learning_starts=5_000,
+            hold=20,
+            temperature=0.1,
+        ),
+        90.0,
+        partial(control, "mountain_car_continuous", "MountainCarContinuous-v0", 0.0),
+        peer="sac_mountain_car_continuous",
+    ),
 }
+POKER: dict[str, tuple[str, float, dict[str, Oracle]]] = {
+    "kuhn": (
+        "Kuhn poker",
+        0.02,
+        {
+            "ppo": PPO(steps=200_000, num_lanes=512, horizon=8),
+            "sac": SAC(
+                steps=40_960,
+                num_lanes=64,
+                horizon=16,
+                learning_starts=2_048,
+                gradient_steps=64,
+                minibatch=256,
+                gamma=1.0,
+                target_rate=0.02,
+            ),
+        },
+    ),
+    "leduc": (
+        "Leduc poker",
+        0.1,
+        {
+            "ppo": PPO(steps=2_000_000, num_lanes=1024, horizon=8),
+            "sac": SAC(
+                steps=614_400,
+                num_lanes=512,
+                horizon=4,
+                learning_starts=20_000,
+                gradient_steps=40,
+                minibatch=512,
+                gamma=1.0,
+                target_rate=0.02,
+                temperature_rate=2e-3,
+                choice_entropy=0.05,
+            ),
+        },
+    ),
+}
+"""Title, bar and oracles of the games whose best responses are known."""
+
+
+def responses() -> Iterator[tuple[str, Task]]:
+    """A task for each game, oracle and kind of opponents."""
+    for short, (title, bar, oracles) in POKER.items():
+        for name, oracle in oracles.items():
+            for others in OPPONENTS:
+                measure = partial(response, f"openspiel:{short}_poker", others)
+                whom = "uniform play" if others == "uniform" else "the cfr mixture"
+                named = f"{type(oracle).__name__}, {title} against {whom}, {oracle.total_steps // 1000}k steps"
+                yield f"{name}_{short}_{others}", Task(named, oracle, bar, measure, "lower", "to the best response")
+
+
+TASKS: dict[str, Task] = {**CONTROL, **dict(responses())}
