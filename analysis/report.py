@@ -52,6 +52,8 @@ BY_PLAY = (
     "those that were trained. Where nothing is to be gained, estimates may be negative."
 )
 EXACTLY = f"{GAPS}, computed exactly. Where the players choose independently, that in the whole game is NashConv."
+FREE = ("settings",)
+"""Settings of oracles that are of any names themselves: their options take JSON."""
 LINE = 88
 """Characters of a line of the command."""
 STARTED_BY = {
@@ -228,14 +230,15 @@ def command(config: dict[str, Any]) -> str:
 
 
 def _options(config: dict[str, Any]) -> dict[str, Any]:
-    """By name; of another oracle than PPO those of its own settings, and then none of PPO's, which are idle."""
-    idle = "ppo" if config.get("oracle", "ppo") in config.keys() - {"ppo"} else ""
+    """By name, those in groups by both names."""
     options: dict[str, Any] = {}
     for name, value in config.items():
-        if isinstance(value, dict):
-            options |= {f"{name}.{inner}": setting for inner, setting in value.items() if name != idle}
-        else:
+        if not isinstance(value, dict):
             options[name] = value
+        else:
+            free = {inner: setting for inner, setting in value.items() if inner in FREE}
+            fixed = {inner: setting for inner, setting in value.items() if inner not in FREE}
+            options |= {f"{name}.{inner}": setting for inner, setting in (flat(fixed) | free).items()}
     return options
 
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from marl.oracles.ppo import PPO
+from marl.oracles import PPO, RecurrentPPO
 
 OURS: dict[str, Any] = {
     "ppo": PPO(steps=400_000, num_lanes=512, horizon=16, learning_rate=3e-3, gae_lambda=0.9, entropy_start=0.01),
@@ -25,12 +25,25 @@ STEPPED: dict[str, Any] = {
         entropy_start=0.01,
         minibatches=4,
     ),
+    "recurrent_ppo": RecurrentPPO(steps=100_000, num_lanes=32, horizon=64, entropy_start=0.01),
     "gap_episodes": 200,
     "duel_episodes": 400,
 }
 """For environments that are stepped one by one: steps are dear."""
 
 KNOWN: dict[str, dict[str, Any]] = {
+    "cart_pole": {
+        "ppo": PPO(
+            steps=100_000,
+            num_lanes=64,
+            horizon=32,
+            epochs=4,
+            learning_rate=2e-3,
+            gamma=0.98,
+            gae_lambda=0.95,
+            entropy_start=0.0,
+        ),
+    },
     "connect_four": {
         "iterations": 1,
         "meta_solver": "latest",  # against who always wins all policies tie, and equilibria of the table may be uniform

@@ -109,7 +109,7 @@ class Simulated:
     @property
     def gap_budget(self) -> int:
         """Steps that it was given for each."""
-        return getattr(self.gap_oracle, "steps", 0)
+        return getattr(self.gap_oracle, "steps", self.gap_oracle.total_steps) if self.gap_oracle else 0
 
     def and_oracle(self, joined: str) -> str:
         """The oracle, after `joined`, as it stands in headlines and in the names of runs; nothing of PPO."""

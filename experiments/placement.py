@@ -1,7 +1,7 @@
 """Where a run is placed, what it was started with, and how to go on with it."""
 
 import shlex
-from dataclasses import asdict, replace
+from dataclasses import asdict, is_dataclass, replace
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,8 +48,7 @@ def began_as(folder: Path, placed: Configured) -> Configured:
     try:
         # A run may have been extended since.
         values["iterations"] = max(values["iterations"], finished_iterations(folder / "snapshots") - 1)
-        oracle = values.get("oracle", "ppo")  # before there were others, runs did not tell
-        return replace(with_oracle(placed, oracle), **options(values))
+        return replace(with_oracle(placed, values["oracle"]), **options(values))
     except (KeyError, TypeError) as error:
         raise ValueError(f"{folder} was written by another version of this program ({error}): use that") from None
 
@@ -64,14 +63,23 @@ def settings_of_command(folder: Path, placed: Recorded) -> dict[str, Any]:
 
 
 def settings(config: Recorded) -> dict[str, Any]:
-    """What the results depend on, as plain JSON values."""
-    return _lists({name: value for name, value in asdict(config).items() if name not in PLACEMENT})
+    """What the results depend on, as plain JSON values; where another oracle has settings, those for PPO are idle."""
+    values = {name: value for name, value in asdict(config).items() if name not in PLACEMENT}
+    if values["oracle"] in values and values["oracle"] != "ppo":
+        values.pop("ppo", None)
+    return _lists(values)
 
 
 def options(settings: dict[str, Any]) -> dict[str, Any]:
     """Options by name, of settings in JSON."""
-    learning = {name: ORACLES[name](**_tuples(settings[name])) for name in ORACLES if name in settings}
+    learning = {name: _made(ORACLES[name], settings[name]) for name in ORACLES if name in settings}
     return _tuples(settings) | learning
+
+
+def _made(kind: type, settings: dict[str, Any]) -> Any:
+    """The settings of an oracle, of theirs in JSON."""
+    nested = {name: default for name, default in vars(kind()).items() if is_dataclass(default) and name in settings}
+    return kind(**_tuples(settings) | {name: _made(type(default), settings[name]) for name, default in nested.items()})
 
 
 def _lists(values: dict[str, Any]) -> dict[str, Any]:

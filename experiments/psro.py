@@ -133,6 +133,7 @@ def planned(config: Config) -> Plan:
     initial = profile(config.initial, game)
     for policy in initial:
         check_savable(policy)
+    check_trainable(game, config.game, chosen(config), initial)
     rivals = {name: profile(name, game) for name in config.score_against}
     solver = checked_solver(
         config.meta_solver,
@@ -144,7 +145,6 @@ def planned(config: Config) -> Plan:
     check_profiles(config.iterations, players)
     if groups:
         check_exchangeable(game, groups, [[policy] for policy in initial], enough(config.episodes, groups), config.seed)
-    check_trainable(game, config.game, chosen(config), initial)
     return Plan(
         config,
         game,

@@ -109,7 +109,7 @@ def read_settings(path: Path) -> dict:
     if RUN not in read_json(path / MANIFEST):
         raise BrokenCheckpoint(f"{path / MANIFEST} is not as a run writes it: it does not name {RUN}")
     check_settings(settings, path)
-    return settings["config"]
+    return {"oracle": "ppo"} | settings["config"]  # before there were other oracles, runs did not tell
 
 
 def resume(path: Path, config: dict, free: tuple[str, ...], files: dict[str, str] | None = None) -> RunFolder:

@@ -87,8 +87,7 @@ class GameLanes:
         if done.any():
             fresh = game.init(params, self.noise(Purpose.INIT, game.noise_sizes[0]))
             self._state = tree_map(lambda new, old: put_lanes(done, new, old), fresh, ended)
-        xp, shape = array_namespace(rewards), rewards.shape
-        terminated, truncated = (xp.broadcast_to(flag[:, None], shape) for flag in (terminated, truncated))
+        terminated, truncated = (_for_all(flag, rewards) for flag in (terminated, truncated))
         return Outcome(rewards, terminated, truncated, done)
 
     def _check(self, actions: tuple[Array, ...]) -> None:
@@ -168,6 +167,12 @@ def close(lanes: Lanes) -> None:
     """Let go of environments or processes, if the lanes hold any."""
     if hasattr(lanes, "close"):
         lanes.close()
+
+
+def _for_all(flag: Array, rewards: Array) -> Array:
+    """flag [B] for every seat of rewards [B, N]."""
+    column = flag[:, None]
+    return column if rewards.shape[1] == 1 else array_namespace(rewards).broadcast_to(column, rewards.shape)
 
 
 def _last_choices(space: Space, lanes: int) -> np.ndarray:

@@ -49,6 +49,8 @@ class Noise:
         self._generators = [_Keyed(seed, unit_key(name)) for name in units]
 
     def draw(self, purpose: int, step: int, lanes: int, columns: int) -> np.ndarray:
+        if not columns:
+            return np.zeros((len(self._generators) * lanes, 0), np.float32)
         # Column-major, as the draws come: a column is contiguous.
         blocks = [generator.uniforms(purpose, step, columns * lanes) for generator in self._generators]
         if len(blocks) == 1:

@@ -1,6 +1,7 @@
 """What learners remember: the latest transitions (replay), or a uniform sample of all there ever were (reservoir)."""
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -8,74 +9,96 @@ import torch
 from torch import Tensor
 
 from games.game import Array
+from games.lanes import to_numpy
 from games.numbers import whole
-from marl.policies import tensor
 
 Parts = Mapping[str, tuple[tuple[int, ...], str]]
 """Shape of each named part of a row, and what NumPy calls its numbers."""
-Batch = Mapping[str, Array]
-"""M rows: every part [M, *shape]."""
+Batch = Mapping[str, Array] | np.ndarray
+"""M rows: every part [M, *shape]; fastest as one structured array of the `record` of the parts."""
+
+
+def record(parts: Parts) -> np.dtype:
+    """The structured kind of rows with these parts."""
+    return np.dtype([(name, kind, shape) for name, (shape, kind) in parts.items()], align=True)
 
 
 class Rows:
-    """`capacity` rows of named parts, each one array [capacity, *shape], written in place.
+    """Room for `capacity` rows of named parts, each row in one piece, on a device.
 
-    On the CPU, NumPy's: it asks for large pages of memory, which makes random rows twice as fast to read; and takes
-    none before it is written to.
+    So a row is written, and found again, at one place of the memory. On the CPU that is NumPy's: it asks for large
+    pages, which makes random rows twice as fast to read; and takes none before they are written to.
     """
 
     def __init__(self, capacity: int, parts: Parts, device: str | torch.device = "cpu"):
-        self.capacity, self.device = whole("capacity", capacity), torch.device(device)
-        self.shapes = {name: tuple(shape) for name, (shape, _) in parts.items()}
-        self._parts: dict[str, Array] = {
-            name: self._empty((self.capacity, *shape), np.dtype(kind)) for name, (shape, kind) in parts.items()
-        }
-
-    def _empty(self, shape: tuple[int, ...], kind: np.dtype) -> Array:
+        self.capacity, self.device, self.record = whole("capacity", capacity), torch.device(device), record(parts)
+        size = self.record.itemsize
+        self._whole = np.dtype((np.void, size))  # is copied as it is, rather than part by part
+        self._memory: Array
         if self.device.type == "cpu":
-            return np.empty(shape, kind)
-        return torch.empty(shape, dtype=torch.from_numpy(np.empty(0, kind)).dtype, device=self.device)
+            self._memory = np.empty(self.capacity, self._whole)
+        else:
+            self._memory = torch.empty((self.capacity, size), dtype=torch.uint8, device=self.device)
 
-    def count(self, batch: Batch) -> int:
-        """How many rows the batch has. Raises ValueError where its parts are not those of the rows, of one length."""
-        count = len(next(iter(batch.values())))
-        fits = batch.keys() == self.shapes.keys() and all(
-            tuple(batch[name].shape) == (count, *shape) for name, shape in self.shapes.items()
-        )
-        if not fits:
-            got = {name: tuple(part.shape) for name, part in batch.items()}
-            raise ValueError(f"a batch must have rows {self.shapes}, equally many of each part; got shapes {got}")
-        return count
+    def packed(self, batch: Batch) -> np.ndarray:
+        """The batch as a structured array. Raises ValueError for other parts than the rows have, or unlike lengths."""
+        if isinstance(batch, np.ndarray) and (batch.dtype is self.record or batch.dtype == self.record):
+            return batch
+        shapes = {name: self.record[name].shape for name in self.record.names or ()}
+        got = {} if isinstance(batch, np.ndarray) else {name: tuple(part.shape) for name, part in batch.items()}
+        counts = {shape[:1] for shape in got.values()}
+        if len(counts) != 1 or {name: shape[1:] for name, shape in got.items()} != shapes:
+            raise ValueError(f"a batch must have rows {shapes}, equally many of each part; got shapes {got or batch}")
+        rows = np.empty(counts.pop()[0], self.record)
+        for name in shapes:
+            rows[name] = to_numpy(batch[name])
+        return rows
 
-    def write(self, where: slice | np.ndarray, batch: Batch, which: slice | np.ndarray) -> None:
-        """Rows `which` of the batch to places `where`, all of them different."""
-        for name, part in self._parts.items():
-            rows = batch[name]
-            if self.device.type != "cpu":
-                rows = tensor(rows, self.device)
-            elif not isinstance(rows, np.ndarray):
-                rows = rows.numpy(force=True)
-            part[where] = rows[which]
+    def write(self, where: slice | np.ndarray, rows: np.ndarray) -> None:
+        """Put packed rows into places `where`, all of them different."""
+        if self.device.type == "cpu":
+            self._memory[where] = rows.view(self._whole)
+        else:
+            self._memory[where] = torch.from_numpy(_bytes(rows)).to(self.device)
 
     def take(self, indices: np.ndarray) -> dict[str, Tensor]:
-        """Copies of the rows at indices [M]."""
+        """Copies of the rows at indices [M]; parts are views of them, at the same places of a line of memory always.
+
+        (Matrix products may differ in the last bit with where their arguments lie.)
+        """
+        fields: Mapping[str, Any] = self.record.fields or {}
         if self.device.type == "cpu":
-            return {name: torch.from_numpy(part.take(indices, axis=0)) for name, part in self._parts.items()}
-        where = torch.as_tensor(indices, device=self.device)
-        return {name: part.index_select(0, where) for name, part in self._parts.items()}
+            rows = torch.empty((len(indices), self.record.itemsize), dtype=torch.uint8)
+            array = rows.numpy()
+            self._memory.take(indices, out=array.view(self._whole)[:, 0], mode="clip")  # "raise" would copy once more
+            structured = array.view(self.record)[:, 0]
+            return {name: torch.from_numpy(structured[name]) for name in fields}
+        rows = self._memory.index_select(0, torch.as_tensor(indices, device=self.device))
+        return {name: _part(rows, *field[:2]) for name, field in fields.items()}
 
     def state_dict(self, size: int) -> dict[str, Any]:
         """The first `size` rows."""
-        parts = {name: torch.as_tensor(part[:size]).clone() for name, part in self._parts.items()}
+        parts = {name: part.contiguous() for name, part in self.take(np.arange(size)).items()}
         return {"capacity": self.capacity, "size": size, "parts": parts}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> int:
         """How many rows there are now. Raises ValueError where the rows were of another capacity."""
         if state["capacity"] != self.capacity:
             raise ValueError(f"rows were saved of capacity {state['capacity']:,}, and cannot fill {self.capacity:,}")
-        everything = slice(state["size"])
-        self.write(everything, {name: torch.as_tensor(part) for name, part in state["parts"].items()}, everything)
+        self.write(slice(state["size"]), self.packed(state["parts"]))
         return state["size"]
+
+
+def _bytes(rows: np.ndarray) -> np.ndarray:
+    """[M, size of a row] uint8 of structured rows [M]."""
+    return np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
+
+
+def _part(rows: Tensor, kind: np.dtype, first: int) -> Tensor:
+    """[M, *shape] one part, that begins with byte `first`, of rows of bytes [M, size of a row]."""
+    numbers = torch.from_numpy(np.empty(0, kind.base)).dtype
+    end = first + prod(kind.shape) * kind.base.itemsize
+    return rows[:, first:end].view(numbers).reshape(len(rows), *kind.shape)
 
 
 class Replay:
@@ -101,16 +124,19 @@ class Replay:
 
         Raises ValueError for other parts than the replay has, and for more rows than it holds.
         """
-        count, capacity = self.rows.count(batch), self.capacity
+        rows = self.rows.packed(batch)
+        count, capacity = len(rows), self.capacity
         if count > capacity:
             raise ValueError(f"{count} rows do not fit a replay of capacity {capacity}")
-        first = self._next
-        before = min(count, capacity - first)
-        self.rows.write(slice(first, first + before), batch, slice(before))
-        if before < count:
-            self.rows.write(slice(count - before), batch, slice(before, count))
-        self._next, self.size = (first + count) % capacity, min(self.size + count, capacity)
-        return (first + np.arange(count)) % capacity
+        first, end = self._next, self._next + count
+        if end <= capacity:
+            self.rows.write(slice(first, end), rows)
+            places = np.arange(first, end)
+        else:
+            places = np.arange(first, end) % capacity
+            self.rows.write(places, rows)
+        self._next, self.size = end % capacity, min(self.size + count, capacity)
+        return places
 
     def draw(self, uniforms: np.ndarray) -> np.ndarray:
         """[M] indices of rows, all equally probable, by float64 uniforms [M] (`precise`).
@@ -155,12 +181,12 @@ class Reservoir:
 
     def push(self, batch: Batch) -> None:
         """Offer rows. Raises ValueError for other parts than the reservoir has."""
-        count = self.rows.count(batch)
-        places = reservoir_places(self.seen, self.capacity, self._generator.random(count))
+        rows = self.rows.packed(batch)
+        places = reservoir_places(self.seen, self.capacity, self._generator.random(len(rows)))
         kept = np.flatnonzero(places < self.capacity)[::-1]
         where, last = np.unique(places[kept], return_index=True)  # rows that later ones replace are never written
-        self.rows.write(where, batch, kept[last])
-        self.seen += count
+        self.rows.write(where, rows[kept[last]])
+        self.seen += len(rows)
 
     def draw(self, uniforms: np.ndarray) -> np.ndarray:
         """[M] indices of rows, as `Replay.draw`."""

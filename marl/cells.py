@@ -53,7 +53,8 @@ class LSTM:
     Its memory is (output, cell); its scratch tanh(cell).
     """
 
-    gates, leaves = 4, 2
+    gates: ClassVar = 4
+    leaves: ClassVar = 2
 
     @staticmethod
     def bias(by_input: Tensor, by_output: Tensor) -> Tensor:
@@ -114,7 +115,8 @@ class GRU:
     Its memory is (output,); its scratch the last output's product for the candidate.
     """
 
-    gates, leaves = 3, 1
+    gates: ClassVar = 3
+    leaves: ClassVar = 1
 
     @staticmethod
     def bias(by_input: Tensor, by_output: Tensor) -> Tensor:

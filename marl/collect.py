@@ -96,7 +96,8 @@ class Rollout:
 class Collector:
     """Plays lanes `horizon` steps at a time and records a `Rollout` for every one of their seats.
 
-    `views[seat]` are the seats whose observations its critic sees side by side, by default its own.
+    `views[seat]` are the seats whose observations its critic sees side by side, by default its own; `heads` makes the
+    distributions over an action space.
 
     Raises ValueError for spaces that policy gradients cannot handle.
     """
@@ -107,11 +108,12 @@ class Collector:
         horizon: int,
         device: str | torch.device = "cpu",
         views: Sequence[Sequence[int]] | None = None,
+        heads: Callable[[Space], Head] = head_of,
     ):
         self.lanes, self.horizon, self.device, self.played = lanes, horizon, torch.device(device), 0
         self.views = [(seat,) for seat in range(len(lanes.agents))] if views is None else views
         self.rollouts = [
-            Rollout(horizon, lanes.num_lanes, _features(space), head_of(actions), self.device)
+            Rollout(horizon, lanes.num_lanes, _seen(space), heads(actions), self.device)
             for space, actions in zip(lanes.observation_spaces, lanes.action_spaces, strict=True)
         ]
         self.returns = Returns(lanes.num_lanes, len(lanes.agents), self.device)
@@ -127,8 +129,8 @@ class Collector:
         for step in range(self.horizon):
             acting, alive = self.lanes.acting, self.lanes.alive
             for seat, rollout in enumerate(self.rollouts):  # now: lanes may change these arrays as they step
-                write(rollout.acting[step], acting[:, seat])
-                write(rollout.alive[step], alive[:, seat])
+                write(rollout.acting, step, acting[:, seat])
+                write(rollout.alive, step, alive[:, seat])
             actions = tuple(self._act(step, seat, actor) for seat, actor in enumerate(actors))
             self._record(step, self.lanes.step(actions))
             self.played += 1
@@ -148,7 +150,7 @@ class Collector:
 
     def _observe(self, step: int) -> None:
         for seat, rollout in enumerate(self.rollouts):
-            write(rollout.observations[step], self.lanes.observe(seat))
+            write(rollout.observations, step, self.lanes.observe(seat))
             check_finite(self.lanes.agents[seat], rollout.observations[step], self.played)
 
     def _record(self, step: int, outcome: Outcome) -> None:
@@ -156,9 +158,9 @@ class Collector:
         cut = outcome.truncated & ~outcome.terminated
         ended = outcome.terminated | cut | done[:, None]
         for seat, rollout in enumerate(self.rollouts):
-            write(rollout.rewards[step], outcome.rewards[:, seat])
-            write(rollout.terminated[step], (ended & ~cut)[:, seat])
-            write(rollout.ended[step], ended[:, seat])
+            write(rollout.rewards, step, outcome.rewards[:, seat])
+            write(rollout.terminated, step, (ended & ~cut)[:, seat])
+            write(rollout.ended, step, ended[:, seat])
         if cut.any():
             self._bootstrap(step, cut)
         self.returns.add(outcome.rewards, done)
@@ -171,12 +173,12 @@ class Collector:
                 rollout.finals.append((step, lanes, _side_by_side([final[lanes] for final in seen])))
 
 
-def write(buffer: Tensor, array: Array) -> None:
-    """Copy NumPy's or torch's array into a tensor in place."""
+def write(buffer: Tensor, step: int, array: Array) -> None:
+    """Copy NumPy's or torch's array into one step of a tensor."""
     if isinstance(array, np.ndarray) and buffer.device.type == "cpu":
-        np.copyto(buffer.numpy(), array, casting="same_kind")
+        np.copyto(buffer.numpy()[step], array, casting="same_kind")
     else:
-        buffer.copy_(tensor(array, buffer.device))
+        buffer[step].copy_(tensor(array, buffer.device))
 
 
 def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
@@ -208,7 +210,9 @@ def check_legal(agent: str, acting: Array, legal: Legal, step: int) -> None:
             )
 
 
-def _features(space: Space) -> Box:
-    if not isinstance(space, Box) or len(space.shape) != 1:
-        raise ValueError(f"observations must be rows of features, Box((D,)); got {space}: flatten them first")
+def _seen(space: Space) -> Box:
+    if not isinstance(space, Box):
+        raise ValueError(
+            f"observations must be rows of features, Box((D,)), or pictures; got {space}: flatten them first"
+        )
     return space

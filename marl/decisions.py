@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from games.game import Array
-from games.lanes import put_like, to_numpy
-from marl.buffers import Batch, Parts
+from marl.buffers import Parts, record
 
 AHEAD = {"observation": "next_observation", "legal": "next_legal"}
 """Parts of the decision that a transition leads to, and their names there."""
+
+Seen = Mapping[str, np.ndarray]
+"""[B, ...] parts by name."""
 
 
 def transition_parts(decision: Parts) -> Parts:
@@ -32,68 +32,66 @@ class Decisions:
     episode ended before that, m goes up to its end, and discount is 0 unless it was merely cut short. Discounting is
     by steps of the lanes: those in which others move count.
 
-    Arrays are of the kind of `like`, which tells where the lanes live.
+    Rows are structured arrays of the `record` of `transition_parts(parts)`, on the CPU.
     """
 
-    def __init__(self, steps: int, gamma: float, lanes: int, parts: Parts, like: Array):
-        def zeros(shape: tuple[int, ...], kind: str) -> Array:
-            return put_like(np.zeros((steps, lanes, *shape), kind), like)
+    def __init__(self, steps: int, gamma: float, lanes: int, parts: Parts):
+        self.steps, self.gamma, self.names = steps, gamma, tuple(parts)
+        self.window = np.zeros((steps, lanes), record(transition_parts(parts)))
+        self.open = np.zeros((steps, lanes), bool)
+        self.slot = np.zeros(lanes, np.int64)  # where the next decision goes: the oldest lies there
 
-        self.steps, self.gamma, self._xp = steps, gamma, array_namespace(like)
-        self.parts = {name: zeros(shape, kind) for name, (shape, kind) in parts.items()}
-        self.reward, self.discount, self.open = zeros((), "float32"), zeros((), "float32"), zeros((), "bool")
-        self.slot = put_like(np.zeros(lanes, np.int64), like)  # [B] where the next decision goes: the oldest lies there
-
-    def decide(self, acting: Array, decision: Batch) -> Batch | None:
-        """Take in the decisions [B, ...] of lanes where the seat is acting [B]; rows of those now known."""
-        lanes = self._xp.nonzero(acting)[0]
+    def decide(self, acting: np.ndarray, decision: Seen) -> np.ndarray:
+        """Take in the decisions of lanes where the seat is acting [B]; rows of those now known."""
+        lanes = np.flatnonzero(acting)
         slots = self.slot[lanes]
         known = self.open[slots, lanes]
-        rows = None
-        if known.any():
-            over = lanes[known]
-            rows = self._rows(slots[known], over, {name: decision[name][over] for name in AHEAD if name in decision})
-        for name, part in self.parts.items():
-            part[slots, lanes] = decision[name][lanes]
-        self.reward[slots, lanes], self.discount[slots, lanes], self.open[slots, lanes] = 0, 1, True
+        over = lanes[known]
+        rows = self._rows(slots[known], over, decision)
+        for name in self.names:
+            self.window[name][slots, lanes] = decision[name][lanes]
+        self.window["reward"][slots, lanes], self.window["discount"][slots, lanes] = 0, 1
+        self.open[slots, lanes] = True
         self.slot[lanes] = (slots + 1) % self.steps
         return rows
 
-    def pay(self, rewards: Array) -> None:
+    def pay(self, rewards: np.ndarray) -> None:
         """A step was played and brought rewards [B]."""
-        self.reward += self.discount * rewards
-        self.discount *= self.gamma
+        reward, discount = self.window["reward"], self.window["discount"]
+        reward += discount * rewards
+        discount *= self.gamma
 
-    def end(self, ended: Array, terminated: Array, finals: Batch) -> Batch | None:
+    def end(self, ended: np.ndarray, terminated: np.ndarray, finals: Seen) -> np.ndarray:
         """Episodes are over where ended [B], by the rules where terminated [B], else cut short; rows of what was open.
 
-        `finals` [B, ...] are the AHEAD parts of the last states.
+        `finals` are the AHEAD parts of the last states.
         """
-        slots, lanes = self._xp.nonzero(self.open & ended)
-        if not len(lanes):
-            return None
-        self.discount[slots, lanes] *= self._xp.astype(~terminated[lanes], self._xp.float32)
-        rows = self._rows(slots, lanes, {name: part[lanes] for name, part in finals.items()})
+        slots, lanes = np.nonzero(self.open & ended)
+        rows = self._rows(slots, lanes, finals)
+        rows["discount"] *= ~terminated[lanes]
         self.open[slots, lanes] = False
         return rows
 
-    def forget(self, lanes: Array) -> None:
+    def forget(self, lanes: np.ndarray) -> None:
         """Drop what is open in lanes of this mask [B]."""
         self.open &= ~lanes
 
-    def _rows(self, slots: Array, lanes: Array, ahead: Batch) -> dict[str, Array]:
-        """Rows of the decisions in slots [M] of lanes [M]."""
-        rows = {name: part[slots, lanes] for name, part in self.parts.items()}
-        rows |= {"reward": self.reward[slots, lanes], "discount": self.discount[slots, lanes]}
-        return rows | {AHEAD[name]: part for name, part in ahead.items()}
+    def _rows(self, slots: np.ndarray, lanes: np.ndarray, ahead: Seen) -> np.ndarray:
+        """Rows of the decisions in slots [M] of lanes [M], which led to what is `ahead` of all lanes."""
+        whole = self.window.view(np.dtype((np.void, self.window.itemsize)))  # copied as it is, not part by part
+        rows = whole[slots, lanes].view(self.window.dtype)
+        for name, later in AHEAD.items():
+            if name in self.names:
+                rows[later] = ahead[name][lanes]
+        return rows
 
     def state_dict(self) -> dict[str, Any]:
-        return {name: np.array(to_numpy(part)) for name, part in self._arrays().items()}
+        names = self.window.dtype.names or ()
+        return {"open": self.open.copy(), "slot": self.slot.copy()} | {
+            f"window/{name}": self.window[name].copy() for name in names
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        for name, part in self._arrays().items():
-            part[:] = put_like(np.asarray(state[name]), part)
-
-    def _arrays(self) -> dict[str, Array]:
-        own = {name: getattr(self, name) for name in ("reward", "discount", "open", "slot")}
-        return {f"decision/{name}": part for name, part in self.parts.items()} | own
+        self.open[:], self.slot[:] = state["open"], state["slot"]
+        for name in self.window.dtype.names or ():
+            self.window[name] = state[f"window/{name}"]

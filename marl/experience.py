@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from array_api_compat import array_namespace
 from gymnasium.spaces import Box
 
 from games.game import Array, Lanes, Policy, factors
+from games.lanes import to_numpy
 from games.noise import Purpose
-from marl.buffers import Batch, Parts, Replay
+from marl.buffers import Parts, Replay
 from marl.collect import Returns, check_finite, check_legal
 from marl.decisions import Decisions, transition_parts
 
@@ -19,7 +19,7 @@ class Experience:
     """Plays lanes, which must have been reset, and pushes the transitions of every seat to a replay of its own.
 
     A transition spans from one decision of the seat to its `steps`-th next one, or to the end of its episode: see
-    `marl.decisions.Decisions` for `reward` and `discount`. Rows of `replays[seat]` have the parts
+    `marl.decisions.Decisions` for `reward` and `discount`. Rows of `replays[seat]`, on the device, have the parts
 
         observation, next_observation  [*shape] of the space's dtype
         action                         [F] int64, a factor each; of a Box [D] float32
@@ -35,8 +35,7 @@ class Experience:
         self.returns = Returns(lanes.num_lanes, len(lanes.agents), device)
         parts = [decision_parts(lanes, seat) for seat in range(len(lanes.agents))]
         self.replays = [Replay(capacity, transition_parts(part), device) for part in parts]
-        like = lanes.acting
-        self.decisions = [Decisions(steps, gamma, lanes.num_lanes, part, like) for part in parts]
+        self.decisions = [Decisions(steps, gamma, lanes.num_lanes, part) for part in parts]
 
     def play(self, policies: Sequence[Policy], steps: int = 1) -> list[np.ndarray]:
         """Play so many steps of all lanes, seat i by policies[i], without memory; [M] places pushed to, for each seat.
@@ -54,49 +53,48 @@ class Experience:
         return [np.concatenate(places) if places else np.zeros(0, np.int64) for places in pushed]
 
     def _act(self, seat: int, policy: Policy, acting: Array, pushed: list[np.ndarray]) -> Array:
-        lanes, agent = self.lanes, self.lanes.agents[seat]
+        lanes, agent, decisions = self.lanes, self.lanes.agents[seat], self.decisions[seat]
         observation, legal = lanes.observe(seat), lanes.legal(seat)
         check_finite(agent, observation, self.played)
         check_legal(agent, acting, legal, self.played)
-        actions, _ = policy.act(observation, legal, None, lanes.noise(Purpose.SEAT + seat, policy.noise_size))
-        decision = {"observation": observation, "action": actions.reshape(lanes.num_lanes, -1)}
-        if (legal is not None) != ("legal" in self.decisions[seat].parts):
+        if (legal is not None) != ("legal" in decisions.names):
             raise ValueError(
                 f"lanes must always tell what is legal for {agent}, or never, but changed at {self.played}"
             )
+        actions, _ = policy.act(observation, legal, None, lanes.noise(Purpose.SEAT + seat, policy.noise_size))
+        seen = {"observation": to_numpy(observation), "action": to_numpy(actions).reshape(lanes.num_lanes, -1)}
         if legal is not None:
-            decision["legal"] = stacked(legal)
-        self._push(seat, self.decisions[seat].decide(acting, decision), pushed)
+            seen["legal"] = stacked(legal)
+        self._push(seat, decisions.decide(to_numpy(acting), seen), pushed)
         return actions
 
     def _step(self, actions: tuple[Array, ...], pushed: list[list[np.ndarray]]) -> None:
         outcome = self.lanes.step(actions)
         self.returns.add(outcome.rewards, outcome.done)
-        cut = outcome.truncated & ~outcome.terminated
-        ended = outcome.terminated | cut | outcome.done[:, None]
+        rewards, terminated, truncated, done = map(to_numpy, outcome)
+        cut = truncated & ~terminated
+        ended = terminated | cut | done[:, None]
         some = ended.any()
         for seat, decisions in enumerate(self.decisions):
-            decisions.pay(outcome.rewards[:, seat])
+            decisions.pay(rewards[:, seat])
             if some:
                 finals = self._finals(seat, cut[:, seat])
                 self._push(seat, decisions.end(ended[:, seat], ~cut[:, seat], finals), pushed[seat])
 
-    def _finals(self, seat: int, cut: Array) -> dict[str, Array]:
-        """What decisions lead to whose episodes are over, and what is forgotten where that is not known."""
-        decisions = self.decisions[seat]
-        xp, final = array_namespace(cut), {}
-        final["observation"] = self.lanes.observe(seat)  # where nothing is to come any finite numbers will do
-        if cut.any():
-            final["observation"] = self.lanes.final_observations(seat)
-            check_finite(self.lanes.agents[seat], final["observation"], self.played)
-            if "legal" in decisions.parts:
-                decisions.forget(cut)
-        if "legal" in decisions.parts:
-            final["legal"] = xp.ones_like(decisions.parts["legal"][0])
-        return final
+    def _finals(self, seat: int, cut: np.ndarray) -> dict[str, np.ndarray]:
+        """What decisions lead to whose episodes are over; what are cut short is forgotten where it is not known."""
+        decisions, lanes = self.decisions[seat], self.lanes
+        any_cut = cut.any()  # where nothing is to come any finite numbers will do
+        final = lanes.final_observations(seat) if any_cut else lanes.observe(seat)
+        check_finite(lanes.agents[seat], final, self.played)
+        if "legal" not in decisions.names:
+            return {"observation": to_numpy(final)}
+        if any_cut:
+            decisions.forget(cut)
+        return {"observation": to_numpy(final), "legal": np.ones(decisions.window["legal"].shape[1:], bool)}
 
-    def _push(self, seat: int, rows: Batch | None, pushed: list[np.ndarray]) -> None:
-        if rows is not None:
+    def _push(self, seat: int, rows: np.ndarray, pushed: list[np.ndarray]) -> None:
+        if len(rows):
             pushed.append(self.replays[seat].push(rows))
 
     def state_dict(self) -> dict[str, Any]:
@@ -130,15 +128,13 @@ def decision_parts(lanes: Lanes, seat: int) -> Parts:
     return parts if lanes.legal(seat) is None else parts | {"legal": ((len(choices), max(choices)), "bool")}
 
 
-def stacked(legal: tuple[Array, ...]) -> Array:
+def stacked(legal: tuple[Array, ...]) -> np.ndarray:
     """Masks [B, A_f], one a factor, as one [B, F, A]; nothing is legal beyond a factor's own choices.
 
     Rows without a legal choice, of seats that do not act, become all legal.
     """
-    xp, width = array_namespace(*legal), max(mask.shape[1] for mask in legal)
-    padded = []
-    for mask in legal:
-        mask = mask | ~xp.any(mask, axis=1, keepdims=True)
-        beyond = xp.zeros_like(mask[:, :1])
-        padded.append(xp.concat([mask] + [beyond] * (width - mask.shape[1]), axis=1))
-    return xp.stack(padded, axis=1)
+    masks = [to_numpy(mask) for mask in legal]
+    rows = np.zeros((len(masks[0]), len(masks), max(mask.shape[1] for mask in masks)), bool)
+    for factor, mask in enumerate(masks):
+        rows[:, factor, : mask.shape[1]] = mask | ~mask.any(axis=1, keepdims=True)
+    return rows

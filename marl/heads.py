@@ -5,12 +5,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
-from gymnasium.spaces import Discrete, MultiDiscrete, Space
+from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space
 from torch import Tensor
 
 from games.game import Policy, factors
-from marl.losses import PolicyGradient, clipped_policy_gradient
-from marl.networks import Layers, policy_layers
+from marl.gaussian import GaussianPolicy, bounds, in_box, log_prob, sample
+from marl.losses import PolicyGradient, clipped_gaussian_gradient, clipped_policy_gradient
+from marl.networks import Layers, orthogonal_layers, policy_layers
 from marl.policies import NeuralPolicy, draw, masked
 
 
@@ -51,7 +52,10 @@ class Head(Protocol):
         """To play with."""
 
     def resumed(self, start: Policy, features: int) -> Layers:
-        """The layers of a policy to go on from. Raises ValueError where it is of another kind or size."""
+        """The layers of a policy to go on from. Raises ValueError where it is of another kind or size.
+
+        features: that the first layer takes, or channels of pictures.
+        """
 
 
 class Categorical:
@@ -104,8 +108,69 @@ class Categorical:
         return logits if allowed is None else masked(logits, allowed)
 
 
-def head_of(space: Space) -> Head:
-    """The distributions that policy gradients train over an action space. Raises ValueError where there are none."""
+class Gaussian:
+    """Independent Gaussians, one a dimension of a bounded Box, squashed into it. Implements `Head`.
+
+    Actions are recorded as they were before squashing, and `entropy` is of these: ratios of probabilities are the same,
+    and bounds are no trouble. Networks put out means and log standard deviations; the latter start at `log_std`.
+
+    Raises ValueError for any other space.
+    """
+
+    dtype = torch.float32
+    width = 0  # nothing is ever forbidden
+
+    def __init__(self, space: Space, log_std: float = -0.5):
+        self.space, self.log_std = space, log_std
+        self.low, self.high = map(torch.as_tensor, bounds(space))
+        self.rows = len(self.low)
+
+    def layers(self, features: int, hidden: Sequence[int], generator: np.random.Generator) -> Layers:
+        layers = orthogonal_layers((features, *hidden, 2 * self.rows), 0.01, generator)
+        weight, bias = layers[-1]
+        weight[self.rows :], bias[self.rows :] = 0.0, self.log_std
+        return layers
+
+    def draw(self, outputs: Tensor, allowed: Tensor | None, noise: Tensor) -> Drawn:
+        actions = sample(outputs, noise)
+        return Drawn(actions, log_prob(outputs, actions))
+
+    def played(self, actions: Tensor) -> Tensor:
+        return in_box(actions, self.low.to(actions.device), self.high.to(actions.device)).t()
+
+    def gradient(self, outputs: Tensor, sample: dict[str, Tensor], clip: float, entropy_coef: float) -> PolicyGradient:
+        return clipped_gaussian_gradient(
+            outputs,
+            sample["actions"],
+            sample["log_probs"],
+            sample["advantages"],
+            sample["acting"],
+            clip,
+            entropy_coef,
+        )
+
+    def policy(self, layers: Layers, greedy: bool) -> GaussianPolicy:
+        return GaussianPolicy.of(layers, self.space, greedy)
+
+    def resumed(self, start: Policy, features: int) -> Layers:
+        if not isinstance(start, GaussianPolicy) or start.features != features or not self._acts_alike(start):
+            raise ValueError(
+                f"training goes on from a GaussianPolicy of {features} features in {self.space}, got {start}"
+            )
+        return start.layers
+
+    def _acts_alike(self, start: GaussianPolicy) -> bool:
+        bounds = zip((start.low, start.high), (self.low, self.high), strict=True)
+        return all(torch.equal(theirs.cpu(), ours) for theirs, ours in bounds)
+
+
+def head_of(space: Space, log_std: float = -0.5) -> Head:
+    """The distributions that policy gradients train over an action space; Gaussians start at `log_std`.
+
+    Raises ValueError where there are none.
+    """
     if isinstance(space, Discrete | MultiDiscrete):
         return Categorical(space)
-    raise ValueError(f"policy gradients need Discrete or MultiDiscrete actions, got {space}")
+    if isinstance(space, Box):
+        return Gaussian(space, log_std)
+    raise ValueError(f"policy gradients need Discrete, MultiDiscrete or Box actions, got {space}")

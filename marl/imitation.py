@@ -148,6 +148,12 @@ class Student:
 
     def watch(self, demonstrations: Demonstrations) -> None:
         """Learn from these from now on. Raises ValueError where they do not fit."""
+        seen, actions, allowed, source = demonstrations
+        counts = len(seen), actions.shape[-1], len(source), len(seen) if allowed is None else allowed.shape[-1]
+        if len(set(counts)) > 1 or seen.ndim != 2 or not seen.isfinite().all():
+            raise ValueError(
+                f"demonstrations are as many finite observations [M, D] as actions, sources and masks, got {counts}"
+            )
         self.explained.check(demonstrations)
         self.demonstrations = demonstrations
         self.known, self.held_out = demonstrations.split(self.settings.held_out)

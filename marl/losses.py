@@ -1,9 +1,12 @@
 """Advantages and losses of policy-gradient learners; time is the first axis."""
 
+import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from marl.gaussian import moments
 
 
 def gae(
@@ -57,15 +60,71 @@ def clipped_policy_gradient(
     entropies = -weighted.sum(1, keepdim=True)
     chosen = actions[:, None]
     log_ratio = log_probs.gather(1, chosen).sum((0, 1)) - old_log_probs
-    ratio = log_ratio.exp()
-    clipped = torch.where(advantages > 0, ratio > 1 + clip, ratio < 1 - clip)
     share = weights / len(weights)
-    by_log_prob = torch.where(clipped, 0.0, -ratio * advantages * share)
+    by_log_prob, clipped = _by_log_prob(log_ratio, advantages, share, clip)
     # d log p_a / d z = 1[a] - p;  d H / d z = -p (log p + H)
     bonus = entropy_coef * share
     gradient = probabilities * (bonus * entropies - by_log_prob) + weighted * bonus
     gradient.scatter_add_(1, chosen, by_log_prob.expand(chosen.shape))
     return PolicyGradient(gradient, log_ratio, clipped, entropies.sum((0, 1)))
+
+
+def clipped_gaussian_gradient(
+    outputs: Tensor,
+    actions: Tensor,
+    old_log_probs: Tensor,
+    advantages: Tensor,
+    weights: Tensor,
+    clip: float,
+    entropy_coef: float,
+) -> PolicyGradient:
+    """As `clipped_policy_gradient`, by the outputs [2D, M] of Gaussians (`marl.gaussian.moments`) over [D, M].
+
+    Log standard deviations beyond their bounds have no gradient.
+    """
+    mean, log_std = moments(outputs)
+    precision = (-log_std).exp()
+    deviations = (actions - mean) * precision
+    squares = deviations.square()
+    entropies = log_std + 0.5 * math.log(2 * math.pi * math.e)
+    log_ratio = -(0.5 * squares + log_std + 0.5 * math.log(2 * math.pi)).sum(0) - old_log_probs
+    share = weights / len(weights)
+    by_log_prob, clipped = _by_log_prob(log_ratio, advantages, share, clip)
+    by_log_std = torch.where(outputs[len(mean) :] == log_std, by_log_prob * (squares - 1) - entropy_coef * share, 0.0)
+    gradient = torch.cat([by_log_prob * deviations * precision, by_log_std])
+    return PolicyGradient(gradient, log_ratio, clipped, entropies.sum(0))
+
+
+def _by_log_prob(log_ratio: Tensor, advantages: Tensor, share: Tensor, clip: float) -> tuple[Tensor, Tensor]:
+    """[M] gradient of the clipped objective by the new log probabilities, and where it is cut."""
+    ratio = log_ratio.exp()
+    clipped = torch.where(advantages > 0, ratio > 1 + clip, ratio < 1 - clip)
+    return torch.where(clipped, 0.0, -ratio * advantages * share), clipped
+
+
+class ValueGradient(NamedTuple):
+    """Of a critic's loss by its values."""
+
+    values: Tensor  # [M] d loss / d values
+    loss: Tensor  # [M]
+
+
+def value_gradient(values: Tensor, targets: Tensor, old_values: Tensor | None, clip: float | None) -> ValueGradient:
+    """Of half the squared miss, by values [M]; a sample's loss is the whole square, as it is commonly reported.
+
+    With a `clip` the larger of (V - R)^2 and (V_old + clamp(V - V_old, -clip, clip) - R)^2 counts, so that values gain
+    nothing by moving further than that from `old_values` in one update [the code of Schulman et al. 2017; Andrychowicz
+    et al. 2021, section 3.4, and Engstrom et al. 2020 find that it does not help].
+    """
+    miss = values - targets
+    if clip is None:
+        return ValueGradient(miss, miss.square())
+    assert old_values is not None
+    moved = values - old_values
+    held = old_values + moved.clamp(-clip, clip) - targets
+    # Beyond the range the second loss is constant: where it is the larger, there is no gradient.
+    free = (moved.abs() <= clip) | (miss.square() > held.square())
+    return ValueGradient(torch.where(free, miss, 0.0), torch.maximum(miss.square(), held.square()))
 
 
 def weighted_mean(values: Tensor, weights: Tensor) -> Tensor:

@@ -76,9 +76,17 @@ class Stored:
         return self._tensors
 
     def layers(self) -> Layers:
-        """Of a perceptron; see `packed_layers`."""
+        """Of a perceptron, with convolutions before it or not; see `packed_layers`."""
         sizes = self.sizes(least=2)
-        return self.numbered([(height, width) for width, height in pairwise(sizes)])
+        return self.numbered([*self.filters(), *((height, width) for width, height in pairwise(sizes))])
+
+    def filters(self) -> list[tuple[int, ...]]:
+        """Shapes [O, C, k, k] of convolutions, if there are any."""
+        shapes = self.value("convolutions", list) if "convolutions" in self.about else []
+        for shape in shapes:
+            if not isinstance(shape, list) or len(shape) != 4 or not all(type(n) is int and n > 0 for n in shape):
+                raise ValueError(f"{self.path}: convolutions should be shapes [O, C, k, k], got {shape}")
+        return [tuple(shape) for shape in shapes]
 
     def sizes(self, least: int) -> list[int]:
         """Of layers one after the other, that of the first one's input included."""
@@ -87,7 +95,7 @@ class Stored:
             raise ValueError(f"{self.path}: layers should be at least {least} sizes, got {sizes}")
         return sizes
 
-    def numbered(self, shapes: Sequence[tuple[int, int]]) -> Layers:
+    def numbered(self, shapes: Sequence[tuple[int, ...]]) -> Layers:
         """Layers of weights of these shapes, by number."""
         return [
             (self.tensor(f"{index}.weight", shape), self.tensor(f"{index}.bias", shape[:1]))
@@ -123,11 +131,17 @@ class Kind(NamedTuple):
 
 
 def packed_layers(layers: Layers) -> Packed:
-    """A perceptron's sizes under "layers", its weights by number: what `Stored.layers` reads."""
+    """A perceptron's sizes under "layers", shapes under "convolutions" if it has some before them, weights by number.
+
+    `Stored.layers` reads that.
+    """
     tensors = {}
     for index, (weight, bias) in enumerate(layers):
         tensors[f"{index}.weight"], tensors[f"{index}.bias"] = weight.contiguous(), bias.contiguous()
-    return {"layers": [layers[0][0].shape[1], *(len(bias) for _, bias in layers)]}, tensors
+    filters = [list(weight.shape) for weight, _ in layers if weight.ndim == 4]
+    dense = layers[len(filters) :]
+    about: dict[str, Any] = {"layers": [dense[0][0].shape[1], *(len(bias) for _, bias in dense)]}
+    return about | ({"convolutions": filters} if filters else {}), tensors
 
 
 def _pack_neural(policy: NeuralPolicy) -> Packed:
@@ -163,7 +177,7 @@ def _unpack_recurrent(stored: Stored) -> Policy:
     if cell not in CELLS:
         raise ValueError(f"{stored.path}: cell should be one of {', '.join(CELLS)}, got {cell!r}")
     gates = CELLS[cell].gates * units
-    torso = [(height, width) for width, height in pairwise(sizes)]
+    torso = [*stored.filters(), *((height, width) for width, height in pairwise(sizes))]
     core = stored.numbered([*torso, (gates, sizes[-1]), (gates, units)])
     return stored.made("head does not fit", RecurrentPolicy, core, _unpacked(stored.part("head")))
 

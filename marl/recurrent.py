@@ -1,8 +1,8 @@
 """Recurrent networks as lists of weights, and the policies that play with them.
 
-A core is (weight, bias) pairs as `marl.networks` has them: a perceptron, if any, whose last outputs are rectified too,
-then a cell by its input, then the cell by its own last output. How many gates that has tells which of
-`marl.cells.CELLS` it is. A head, of linear layers alone, makes outputs of the cell's.
+A core is (weight, bias) pairs as `marl.networks` has them: convolutions and a perceptron, if any, whose last outputs
+are rectified too, then a cell by its input, then the cell by its own last output. How many gates that has tells which
+of `marl.cells.CELLS` it is. A head, which is linear, makes outputs of the cell's.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from games.game import Array, Legal
 from marl import networks
 from marl.cells import CELLS, Cell, Keep, Leaves
 from marl.gaussian import GaussianPolicy
-from marl.networks import Layers, layer_inputs, orthogonal_layers
+from marl.networks import Layers, convolutions, layer_inputs, orthogonal_layers
 from marl.policies import NeuralPolicy, aligned, aligned_layers, like, tensor
 
 
@@ -39,7 +39,7 @@ def fresh_memory(core: Layers, rows: int) -> tuple[np.ndarray, ...]:
 
 
 def step(core: Layers, features: Tensor, memory: Leaves) -> Leaves:
-    """The next memory [B, H] after features [B, D]; its first leaf is the output."""
+    """The next memory [B, H] after features [B, D], or pictures; its first leaf is the output."""
     after = tuple(torch.empty_like(leaf) for leaf in memory)
     products = _products(core, layer_inputs(core[:-1], features)[-1])[None]
     _walk(core, products, torch.empty_like(memory[0])[None], memory, [after], [None])
@@ -72,12 +72,15 @@ class Trace(NamedTuple):
 
 
 def unroll(core: Layers, features: Tensor, memory: Leaves, starts: Tensor) -> Trace:
-    """Go through features [T, M, D] from memory [M, H], that is put back exactly where starts [T, M] before a step."""
+    """Go through features [T, M, D], or pictures, from memory [M, H].
+
+    That is put back to zeros exactly where starts [T, M], before the step.
+    """
     inputs = layer_inputs(core[:-1], features.flatten(0, 1))
     products = _products(core, inputs[-1]).unflatten(0, starts.shape)
     after = tuple(leaf.new_empty(len(starts), *leaf.shape) for leaf in memory)
     scratch = torch.empty_like(after[0])
-    kept = (~starts).to(features.dtype)[..., None]
+    kept = (~starts).to(memory[0].dtype)[..., None]
     keep = [kept[index] if some else None for index, some in enumerate(starts.any(1).tolist())]
     _walk(core, products, scratch, memory, zip(*(leaf.unbind() for leaf in after), strict=True), keep)
     return Trace(inputs, products, scratch, memory, after, keep)
@@ -101,22 +104,23 @@ def backward(core: Layers, gradients: Layers, trace: Trace, by_outputs: Tensor) 
 
 
 def recurrent_core(
-    features: int, torso: Sequence[int], cell: str, units: int, generator: np.random.Generator
+    shape: Sequence[int], hidden: Sequence[int], cell: str, units: int, generator: np.random.Generator
 ) -> list[tuple[Tensor, Tensor]]:
-    """A fresh core: orthogonal, in the cell gate by gate.
+    """A fresh core for observations of a shape, (D,) or that of pictures: orthogonal, in the cell gate by gate.
 
     The cell's biases are 0 but for the gate that keeps the memory (LSTM's forget, GRU's update): 1, so that it begins
     open. [Saxe et al. 2014; Jozefowicz et al. 2015]
     """
-    *hidden, _ = orthogonal_layers((features, *torso, 1), 1.0, generator)
-    gates, width = CELLS[cell].gates, (features, *torso)[-1]
+    torso, features = convolutions(shape, generator)
+    *perceptron, _ = orthogonal_layers((features, *hidden, 1), 1.0, generator)
+    gates, width = CELLS[cell].gates, (features, *hidden)[-1]
     by_input, by_output = (
         torch.cat([orthogonal_layers((size, units), 1.0, generator)[0][0] for _ in range(gates)])
         for size in (width, units)
     )
     bias = torch.zeros(gates * units)
     bias[units : 2 * units] = 1.0
-    return [*hidden, (by_input, bias), (by_output, torch.zeros_like(bias))]
+    return [*torso, *perceptron, (by_input, bias), (by_output, torch.zeros_like(bias))]
 
 
 class RecurrentPolicy:
@@ -177,9 +181,9 @@ def _cell(core: Layers) -> type[Cell]:
 
 
 def _products(core: Layers, inputs: Tensor) -> Tensor:
-    """[B, G * H] of the cell's inputs [B, D], and biases."""
+    """[B, G * H] of the cell's inputs, and biases."""
     (weight, bias), (_, other) = core[-2:]
-    return torch.nn.functional.linear(inputs, weight, _cell(core).bias(bias, other))
+    return torch.nn.functional.linear(inputs.flatten(1), weight, _cell(core).bias(bias, other))
 
 
 def _walk(core: Layers, products: Tensor, scratch: Tensor, memory: Leaves, after: Iterable[Leaves], keep: Keep) -> None:

@@ -8,7 +8,7 @@ from games.game import Outcome, Policy
 from games.lanes import to_numpy
 from games.versus import Populations, Versus
 from marl.matchmaking import MATCHMAKERS
-from marl.networks import Layers
+from marl.networks import Layers, channels
 from marl.oracles.joint import JointTraining
 from marl.oracles.ppo_learner import PPOLearner
 from marl.pool import Pool, Snapshot
@@ -97,7 +97,7 @@ class SelfPlay:
 
     def _layers(self, policy: Policy) -> Layers:
         rollout = self.ppo.collector.rollouts[0]
-        return rollout.head.resumed(policy, rollout.observations.shape[-1])
+        return rollout.head.resumed(policy, channels(rollout.observations.shape[2:]))
 
     def _built(self, layers: Layers) -> Policy:
         return self.ppo.collector.rollouts[0].head.policy(layers, greedy=False)

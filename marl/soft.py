@@ -66,6 +66,7 @@ def lower_values(values: Sequence[Tensor], choices: Choices) -> Tensor:
 
     A critic's value of an action is a sum over its factors, among which constants may be shifted at will. So a choice
     is compared as its advantage within its factor, plus an equal share of the mean value: with one factor, as it is.
+    The choices count as given: no gradient goes through them.
     """
     return reduce(torch.minimum, (_levelled(value, choices) for value in values))
 
@@ -73,7 +74,7 @@ def lower_values(values: Sequence[Tensor], choices: Choices) -> Tensor:
 def _levelled(values: Tensor, choices: Choices) -> Tensor:
     if len(values) == 1:
         return values
-    means = (choices.probabilities * values).sum(1, keepdim=True)
+    means = (choices.probabilities.detach() * values).sum(1, keepdim=True)
     return values - means + means.mean(0, keepdim=True)
 
 

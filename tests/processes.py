@@ -18,7 +18,7 @@ def ended(function: Callable[..., Any], *arguments: Any) -> int | None:
     It is forked from a process that has imported what takes its time.
     """
     forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["marl.training", "experiments.psro_bucket_brigade", "experiments.psro", "torch"])
+    forks.set_forkserver_preload(["experiments.psro_bucket_brigade", "experiments.psro", "experiments.training"])
     process = forks.Process(target=function, args=arguments)
     process.start()
     process.join()

@@ -1,11 +1,25 @@
 """The benchmark's rows, in windows too short to mean anything: that they are made, not what they say."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from counterplay.bench import __main__ as command
-from counterplay.bench import exact, games, joint, metasolvers, openspiel, ppo, processes, runs, stepped, workers
+from counterplay.bench import (
+    buffers,
+    exact,
+    games,
+    joint,
+    metasolvers,
+    openspiel,
+    oracles,
+    ppo,
+    processes,
+    runs,
+    stepped,
+    workers,
+)
 from marl.workers import Here
 
 
@@ -30,6 +44,14 @@ def short(monkeypatch):
     monkeypatch.setattr(exact, "PEER_NASH_CONV", 0.5)  # uniform play has 0.92
     monkeypatch.setattr(exact, "PEER_SECONDS", 1.0)
     monkeypatch.setattr(workers, "STEPS", workers.PPO().batch)
+    monkeypatch.setattr(oracles, "OURS", replace(oracles.OURS, steps=256, num_lanes=8))
+    monkeypatch.setattr(oracles, "SHAPES", ((2, 16),))
+    monkeypatch.setattr(oracles, "EPISODES", 2)
+    monkeypatch.setattr(oracles, "PEER_MINIBATCH", 16)
+    monkeypatch.setattr(oracles, "TEAM", replace(oracles.TEAM, ppo=oracles.PPO(num_lanes=8, steps=64)))
+    monkeypatch.setattr(oracles, "ROUNDS", 1)
+    monkeypatch.setattr(buffers, "CAPACITY", 1000)
+    monkeypatch.setattr(buffers, "ROUNDS", 1)
 
 
 def test_the_command_prints_and_writes_the_table(capsys, tmp_path):
@@ -118,17 +140,39 @@ def test_stepped_games_are_timed_beside_shimmy():
         assert row.ratio == pytest.approx(row.ours / row.peer_value)
 
 
+def test_oracles_are_timed_beside_their_peers_in_equal_trainings():
+    sb3, rlox, bare, team = oracles.rows()
+    assert (sb3.peer, rlox.peer) == ("Stable-Baselines3", "rlox")
+    for row in (sb3, rlox):
+        assert row.ratio == pytest.approx(row.ours / row.peer_value)
+        assert "after 256 steps" in row.note
+    shares = [int(part.rpartition(" ")[2].rstrip("%")) for part in bare.note.split(", ")]
+    assert sum(shares) == pytest.approx(100, abs=2)
+    assert team.unit == "team steps/s"
+    assert team.ours > 0
+
+
+def test_advantages_and_replays_are_timed_beside_their_peers():
+    *timed, memory = buffers.rows()
+    assert {row.peer for row in timed} == {"Stable-Baselines3", "rlox"}
+    for row in timed[:2]:
+        assert float(row.note.rpartition(" ")[2]) < 1e-5
+    assert all(row.ratio == pytest.approx(row.ours / row.peer_value) for row in timed)
+    assert 0 < memory.ours < 2  # megabytes of a thousand rows
+
+
 def test_the_peers_must_be_there(monkeypatch):
     lacks = {
         "pyspiel": "open_spiel",
         "pgx": "counterplay.bench",
         "pygame": "counterplay.bench",
+        "rlox": "counterplay.bench",
         "shimmy": "counterplay",
     }
     for lacking, package in lacks.items():
         monkeypatch.setattr(command, "find_spec", lambda name, lacking=lacking: None if name == lacking else True)
         with pytest.raises(ValueError, match=f"pip install .?{package}"):
-            command.main(["--only", "games", "openspiel", "stepped"])
+            command.main(["--only", "games", "openspiel", "oracles", "stepped"])
 
 
 def test_unknown_parts_are_refused():

@@ -41,6 +41,7 @@ WRONG = {
     "psro": ["--scenario", "rest_trp"],
     "psro-game": ["--game", "ponk"],
     "psro-openspiel": ["--game", "kuhn_pokr"],
+    "train": ["ppo", "--game", "ponk"],
     "doctor": ["--option"],
 }
 """Arguments that cannot work, for every command."""

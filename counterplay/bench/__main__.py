@@ -2,7 +2,9 @@
 
 import os
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each; before NumPy and torch load their libraries
+# One core each; before NumPy, torch and rlox load their libraries.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("RAYON_NUM_THREADS", "1")
 
 import json
 import platform
@@ -22,10 +24,25 @@ from counterplay.doctor import installed
 from experiments.stop import guarded
 from games.spelling import unknown
 
-PARTS = ("games", "openspiel", "stepped", "metasolvers", "exact", "ppo", "joint", "workers", "processes", "runs")
+PARTS = (
+    "games",
+    "openspiel",
+    "stepped",
+    "metasolvers",
+    "exact",
+    "ppo",
+    "joint",
+    "oracles",
+    "buffers",
+    "workers",
+    "processes",
+    "runs",
+)
 PEERS = {
     "games": ("pygame", "PettingZoo's pygame environments"),
     "openspiel": ("pgx", "PGX"),
+    "oracles": ("rlox", "rlox"),
+    "buffers": ("rlox", "rlox"),
     "stepped": ("shimmy", "Shimmy"),
 }
 """What parts are measured beside: the module it takes, and its name."""
@@ -36,7 +53,8 @@ class Bench:
     """Print speeds beside those of named peers, measured in this run; CPU time but for workers, processes and runs."""
 
     only: tuple[str, ...] = PARTS
-    """Parts to run: games, openspiel, stepped, metasolvers, exact, ppo, joint, workers, processes, runs."""
+    """Parts to run: games, openspiel, stepped, metasolvers, exact, ppo, joint, oracles, buffers, workers, processes,
+    runs."""
     json: Path | None = None
     """Also write the table, with the machine and its load, to this file."""
 
@@ -84,7 +102,7 @@ def _machine() -> Iterator[tuple[str, object]]:
     yield "cpus", os.cpu_count()
     yield "machine", platform.machine()
     yield "python", platform.python_version()
-    for package in ("numpy", "torch", "open_spiel", "shimmy", "pgx", "jax"):
+    for package in ("numpy", "torch", "open_spiel", "shimmy", "pgx", "jax", "stable-baselines3", "rlox"):
         yield package, installed(package)
 
 

@@ -1,5 +1,6 @@
 """Oracles: one algorithm a file, found by name in ORACLES."""
 
+from marl.oracles.a2c import A2C
 from marl.oracles.behavioural_cloning import BehaviouralCloning
 from marl.oracles.dqn import DQN
 from marl.oracles.exact import Exact
@@ -11,6 +12,7 @@ from marl.oracles.sac import SAC
 from marl.oracles.sb3 import SB3
 
 ORACLES: dict[str, type] = {
+    "a2c": A2C,
     "behavioural_cloning": BehaviouralCloning,
     "dqn": DQN,
     "exact": Exact,
@@ -22,6 +24,7 @@ ORACLES: dict[str, type] = {
 }
 
 __all__ = [
+    "A2C",
     "DQN",
     "ORACLES",
     "PPO",

@@ -49,7 +49,7 @@ class DQNLearner:
                 )
         self.settings, self.lanes, self.seats, self.done_updates = settings, lanes, tuple(seats), 0
         lanes.reset(seed, "train")
-        self.experience = Experience(lanes, settings.capacity, settings.gamma, settings.n_step, device)
+        self.experience = Experience(lanes, settings.capacity, settings.gamma, settings.n_steps, device)
         self.trainees = [
             Trainee(settings, replay, space, seat, seed, start.get(seat))
             for replay, space, seat in zip(self.experience.replays, lanes.action_spaces, self.seats, strict=True)
@@ -117,7 +117,7 @@ class Trainee:
 
     def __init__(self, settings: DQN, replay: Replay, space: Space, seat: int, seed: int, start: Policy | None):
         self.settings, self.replay, self.space, self.choices = settings, replay, space, factors(space)
-        features, device = replay.rows.shapes["observation"][0], replay.rows.device
+        features, device = replay.rows.record["observation"].shape[0], replay.rows.device
         self.branches = Branches(self.choices, settings.duelling, device)
         generator = np.random.default_rng(unit_seed(seed, f"init/{seat}"))
         layers = self.branches.layers(features, settings.hidden, generator)
@@ -190,7 +190,7 @@ class Trainee:
 
     def _drawn(self, beta: float) -> tuple[np.ndarray, Tensor | None]:
         """Places to learn from, and the weights of their losses."""
-        uniforms = precise(self.noise.draw(Purpose.SHUFFLE, self.gradient_steps, self.settings.minibatch, 2))
+        uniforms = precise(self.noise.draw(Purpose.SHUFFLE, self.gradient_steps, self.settings.batch_size, 2))
         if self.priorities is None:
             return self.replay.draw(uniforms), None
         places = self.priorities.draw(uniforms)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from games.game import Lanes, Policy
+from games.numbers import real, whole
 from marl.oracles.oracle import Learner, Progress, run
 
 MOST_ROWS = 2**24
@@ -12,6 +13,10 @@ MOST_ROWS = 2**24
 MOST_UNITS = 2**14
 LARGEST = 1e6
 """Of step sizes, coefficients and norms: more is a slip of the keyboard."""
+LOG_STD = (-10.0, 2.0)
+"""Where Gaussians may start: `marl.gaussian` cuts log standard deviations off at the upper one."""
+OPTIONAL = ("clip_end", "clip_value", "target_kl")
+"""May be None: without it."""
 
 
 class Rates(NamedTuple):
@@ -19,11 +24,16 @@ class Rates(NamedTuple):
 
     learning_rate: float
     entropy_coef: float
+    clip: float
 
 
 @dataclass(frozen=True)
 class PPO:
     """Clipped policy gradient with generalised advantages as a best-response oracle [Schulman et al. 2017].
+
+    Discrete and MultiDiscrete actions are drawn factor by factor, those of a bounded Box from squashed Gaussians.
+    Pictures, Box((channels, height, width)) or Box((height, width)), are seen through convolutions
+    (`marl.networks.convolutions`), anything else must be rows of features, Box((D,)).
 
     Raises ValueError for settings that cannot be trained with.
     """
@@ -47,7 +57,14 @@ class PPO:
     gae_lambda: float = 0.8
     """Decay of the advantage trace: 0 trusts the critic, 1 the sampled returns."""
     clip: float = 0.2
-    """How far a probability ratio may move before its gradient is cut."""
+    """How far a probability ratio may move before its gradient is cut, at the start ..."""
+    clip_end: float | None = None
+    """... and at the end, linear in between; None keeps it."""
+    clip_value: float | None = None
+    """How far the critic's values may move in an update before their gradient is cut, in the units that it counts in
+    (deviations of the return if these are normalised). Mostly does harm [Andrychowicz et al. 2021, section 3.4]."""
+    target_kl: float | None = None
+    """Takes no further steps on a rollout once a minibatch's `approx_kl` is beyond 1.5 times this."""
     entropy_start: float = 0.001
     """Entropy bonus at the start, in standard deviations of the advantage ..."""
     entropy_end: float = 0.0
@@ -60,13 +77,21 @@ class PPO:
     """Units of the hidden layers of the actor, and of the critic."""
     normalise_returns: bool = True
     """Let the critic fit returns of running mean 0 and deviation 1, so that rewards may be of any size."""
+    normalise_advantages: bool = True
+    """Give the advantages of each rollout mean 0 and deviation 1."""
+    normalise_observations: bool = False
+    """Let both networks see features (or channels of pictures) of running mean 0 and deviation 1. The first rollout is
+    then only looked at; the policies handed out take observations as they are."""
+    log_std: float = -0.5
+    """Of Gaussian actions before squashing, at the start; where actions are continuous."""
+    autocast: bool = False
+    """Multiply in bfloat16, but for each network's last layer: faster on CUDA. Parameters stay float32."""
     greedy: bool = True
     """Hand out each factor's likeliest choice as the policy, rather than the mixture it was found with."""
 
     def __post_init__(self) -> None:
         for name in ("num_lanes", "horizon", "epochs", "minibatches"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+            whole(name, getattr(self, name))
         if not all(1 <= units <= MOST_UNITS for units in self.hidden):
             raise ValueError(f"hidden layers have 1 to {MOST_UNITS:,} units each, got {self.hidden}")
         if self.batch > MOST_ROWS:
@@ -81,9 +106,13 @@ class PPO:
             )
         if self.batch % self.minibatches:
             raise ValueError(f"minibatches={self.minibatches} must divide the {self.batch} steps of a rollout evenly")
-        for name in ("clip", "learning_rate", "max_grad_norm"):
-            if not 0 < getattr(self, name) <= LARGEST:
-                raise ValueError(f"{name} must be greater than 0 and at most {LARGEST:g}, got {getattr(self, name)}")
+        for name in ("clip", "clip_end", "clip_value", "target_kl", "learning_rate", "max_grad_norm"):
+            value = getattr(self, name)
+            if value is None and name in OPTIONAL:
+                continue
+            if not 0 < real(name, value) <= LARGEST:
+                raise ValueError(f"{name} must be greater than 0 and at most {LARGEST:g}, got {value}")
+        real("log_std", self.log_std, *LOG_STD)
         for name in ("gamma", "gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
@@ -109,7 +138,12 @@ class PPO:
     def rates(self, left: float) -> Rates:
         """Those of an update, with this share of the training left."""
         learning_rate = self.learning_rate * (left if self.anneal else 1.0)
-        return Rates(learning_rate, self.entropy_end + (self.entropy_start - self.entropy_end) * left)
+        clip_end = self.clip if self.clip_end is None else self.clip_end
+        return Rates(
+            learning_rate,
+            self.entropy_end + (self.entropy_start - self.entropy_end) * left,
+            clip_end + (self.clip - clip_end) * left,
+        )
 
     def learner(
         self,

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from games.game import Lanes, Policy
 from marl.collect import Collector, Rollout
+from marl.heads import head_of
 from marl.oracles.ppo import PPO, Rates
 from marl.oracles.ppo_trainee import WATCHED, Trainee
 
@@ -44,7 +45,8 @@ class PPOLearner:
 
     `groups` are the columns of the lanes that share one trainee, by default each is alone; `views[column]` those whose
     observations its critic sees, its own first, by default that alone. `trained` makes a trainee of (settings, rollouts
-    of its seats, features that the critic sees, name, seed, policy to start from).
+    of its seats, features that the critic sees (the last axis of pictures side by side), name, seed, policy to start
+    from).
     """
 
     def __init__(
@@ -62,10 +64,10 @@ class PPOLearner:
         if len(seats) != len(lanes.agents) or len(set(seats)) != len(seats):
             raise ValueError(f"seats must name each of the lanes' {len(lanes.agents)} seats once, got {tuple(seats)}")
         if lanes.num_lanes != settings.num_lanes:
-            raise ValueError(f"PPO was set to num_lanes={settings.num_lanes}, got lanes of {lanes.num_lanes}")
+            raise ValueError(f"the oracle was set to num_lanes={settings.num_lanes}, got lanes of {lanes.num_lanes}")
         self.settings, self.lanes, self.seats, self.done_updates = settings, lanes, tuple(seats), 0
         self.groups = [(column,) for column in range(len(seats))] if groups is None else groups
-        self.collector = Collector(lanes, settings.horizon, device, views)
+        self.collector = Collector(lanes, settings.horizon, device, views, partial(head_of, log_std=settings.log_std))
         lanes.reset(seed, "train")
         self.trainees = [self._trainee(trained or Trainee, group, seed, start) for group in self.groups]
 

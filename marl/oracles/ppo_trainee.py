@@ -12,26 +12,86 @@ from games.game import Policy
 from games.noise import Noise, Purpose, unit_seed
 from marl.collect import Rollout
 from marl.heads import Head
-from marl.losses import explained_variance, gae, normalised
+from marl.losses import PolicyGradient, explained_variance, gae, normalised, value_gradient
 from marl.networks import (
     Layers,
     Parameters,
     backward,
+    channels,
+    check_takes,
     clip_norm,
+    convolutions,
     forward,
+    in_bfloat16,
     last_outputs,
     layer_inputs,
     orthogonal_layers,
     policy_outputs,
 )
 from marl.oracles.ppo import PPO, Rates
-from marl.scales import ReturnScale
+from marl.scales import ObservationScale, ReturnScale
 
 WATCHED = ("value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
+KL = WATCHED.index("approx_kl")
+
+
+class Objective(NamedTuple):
+    """Gradients of the losses of M samples by the outputs of both networks, and what was found on the way."""
+
+    by_outputs: Tensor  # [M, O]
+    by_values: Tensor  # [M, 1]
+    policy: PolicyGradient
+    value_loss: Tensor  # [M]
+    sample: dict[str, Tensor]
+
+    def watched(self) -> tuple[Tensor, ...]:
+        """All WATCHED but the last."""
+        found, acting = self.policy, self.sample["acting"]
+        kl = (found.log_ratio.exp() - 1 - found.log_ratio) * acting  # [Schulman 2020]
+        value_loss, entropy = self.value_loss * self.sample["alive"], found.entropy * acting
+        return value_loss.mean(), entropy.mean(), kl.mean(), (found.clipped * acting).mean()
+
+
+class Views:
+    """How the actor (0) and the critic (1) see observations of these shapes: as they are, where none is given.
+
+    `warm` is whether the actor is one to go on from.
+    """
+
+    def __init__(self, shapes: Sequence[Sequence[int]], device: torch.device, warm: bool):
+        self.scales, self.warm = [ObservationScale(shape, device) for shape in shapes], warm
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is known how large features are."""
+        return all(scale.seen for scale in self.scales)
+
+    def shown(self, network: int, observations: Tensor) -> Tensor:
+        return self.scales[network].apply(observations) if self.scales else observations
+
+    def look(self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], networks: Sequence[Layers]) -> None:
+        """Take in how large observations are, at the end of an update: in between probability ratios must stay."""
+        observed = [rollout.observations for rollout in rollouts]
+        weights = joined([rollout.alive for rollout in rollouts]).flatten().to(torch.float32)
+        for index, (scale, parts) in enumerate(zip(self.scales, (observed, seen), strict=False)):
+            known = scale.seen > 0 or (self.warm and index == 0)  # of new networks nothing is to be kept
+            rows = joined([part[:-1] for part in parts], axis=1).flatten(0, 1)
+            scale.follow(rows, weights, networks[index][:1] if known else ())
+
+    def folded(self, first_layer: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """The actor's first layer, for observations as they are."""
+        return self.scales[0].folded(first_layer) if self.scales else first_layer
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        return [scale.state_dict() for scale in self.scales]
+
+    def load_state_dict(self, state: Sequence[dict[str, Any]]) -> None:
+        for scale, saved in zip(self.scales, state, strict=True):
+            scale.load_state_dict(saved)
 
 
 class Trainee:
-    """A perceptron for the policy and one for the critic. Implements `Trained`."""
+    """A network for the policy and one for the critic. Implements `Trained`."""
 
     def __init__(
         self,
@@ -43,24 +103,32 @@ class Trainee:
         start: Policy | None,
     ):
         self.settings, self.head = settings, rollouts[0].head
-        features = rollouts[0].observations.shape[-1]
+        device, shape = rollouts[0].device, tuple(rollouts[0].observations.shape[2:])
         generator = np.random.default_rng(unit_seed(seed, f"init/{name}"))
-        actor = self.head.layers(features, settings.hidden, generator)
-        critic = orthogonal_layers((features_seen, *settings.hidden, 1), 1.0, generator)
+        torso, features = convolutions(shape, generator)
+        actor: Layers = [*torso, *self.head.layers(features, settings.hidden, generator)]
+        self.seen_shape = (*shape[:-1], features_seen)
+        torso, features = convolutions(self.seen_shape, generator)
+        critic = [*torso, *orthogonal_layers((features, *settings.hidden, 1), 1.0, generator)]
         if start is not None:
-            actor = self.head.resumed(start, features)
-        self.parameters = Parameters([actor, critic], rollouts[0].device)
+            actor = self.head.resumed(start, channels(shape))
+            check_takes(actor, shape)
+        self.parameters = Parameters([actor, critic], device)
         self.actor, self.critic = self.parameters.networks
         self.shuffles = Noise(seed, [f"shuffle/{name}"])
         self.scale = ReturnScale()
+        shapes = (shape, self.seen_shape) if settings.normalise_observations else ()
+        self.views = Views(shapes, device, start is not None)
 
+    @torch.inference_mode()
     def act(self, place: int, rollout: Rollout, step: int) -> Tensor:
-        return policy_outputs(self.actor, rollout.observations[step])
+        return policy_outputs(self._computing(self.actor), self.views.shown(0, rollout.observations[step]))
 
+    @torch.inference_mode()
     def improve(
         self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], update: int, rates: Rates
     ) -> dict[str, float]:
-        """All epochs over the rollouts; see `Trained`."""
+        """All epochs over the rollouts; see `Trained`. Of `epochs` those that were taken count, in parts too."""
         settings = self.settings
         batch, fit = self._batch(rollouts, seen, update)
         size = settings.batch * len(rollouts)
@@ -68,27 +136,37 @@ class Trainee:
         samples = [
             {name: part[..., first : first + rows] for name, part in batch.items()} for first in range(0, size, rows)
         ]
-        return passes(settings, samples, partial(self._step, rates)) | {"explained_variance": fit.item()}
+        epochs = settings.epochs if self.views.ready else 0
+        told = passes(settings, self.parameters, rates, samples, partial(self._differentiate, rates), epochs)
+        self.views.look(rollouts, seen, self.parameters.networks)
+        return told | {"explained_variance": fit.item()}
 
-    def _step(self, rates: Rates, sample: dict[str, Tensor]) -> Tensor:
-        """One gradient step; the WATCHED."""
-        actor_inputs = layer_inputs(self.actor, sample["observations"].t())
-        critic_inputs = layer_inputs(self.critic, sample["seen"].t())
+    def _differentiate(self, rates: Rates, sample: dict[str, Tensor]) -> Objective:
+        """Write the parameters' gradients."""
+        actor, critic = self._computing(self.actor), self._computing(self.critic)
+        actor_inputs = layer_inputs(actor, self.views.shown(0, sample["observations"].movedim(-1, 0)))
+        critic_inputs = layer_inputs(critic, self.views.shown(1, sample["seen"].movedim(-1, 0)))
         found = objective(
             self.settings,
             self.head,
-            last_outputs(self.actor, actor_inputs[-1]),
-            last_outputs(self.critic, critic_inputs[-1])[0],
+            last_outputs(actor, actor_inputs[-1]),
+            last_outputs(critic, critic_inputs[-1])[0],
             sample,
             rates,
         )
-        backward(self.actor, self.parameters.gradients[0], actor_inputs, found.by_outputs)
-        backward(self.critic, self.parameters.gradients[1], critic_inputs, found.by_values)
-        return torch.stack([*found.watched, descend(self.settings, self.parameters, rates)])
+        backward(actor, self.parameters.gradients[0], actor_inputs, found.by_outputs)
+        backward(critic, self.parameters.gradients[1], critic_inputs, found.by_values)
+        return found
 
-    def values(self, observations: Tensor) -> Tensor:
-        """[...] expected discounted returns from what the critic sees [..., D]."""
-        return self.scale.undo(forward(self.critic, observations)[..., 0])
+    def values(self, observed: Tensor) -> Tensor:
+        """[...] expected discounted returns from what the critic sees [..., D] or [..., C, H, W]."""
+        if len(self.seen_shape) > 1 and observed.ndim > len(self.seen_shape) + 1:
+            # What convolutions find in a whole rollout might not fit in memory.
+            return torch.stack([self.values(step) for step in observed])
+        return self.scale.undo(forward(self._computing(self.critic), self.views.shown(1, observed))[..., 0])
+
+    def _computing(self, layers: Layers) -> Layers:
+        return in_bfloat16(layers) if self.settings.autocast else layers
 
     def _batch(
         self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], update: int
@@ -119,7 +197,8 @@ class Trainee:
         return torch.as_tensor(np.argsort(keys, kind="stable"), device=device)
 
     def policy(self) -> Policy:
-        copied: Layers = [(weight.clone(), bias.clone()) for weight, bias in self.actor]
+        copied = [(weight.clone(), bias.clone()) for weight, bias in self.actor]
+        copied[0] = self.views.folded(copied[0])
         return self.head.policy(copied, self.settings.greedy)
 
     @property
@@ -127,48 +206,59 @@ class Trainee:
         return bool(self.parameters.vector.isfinite().all())
 
     def state_dict(self) -> dict[str, Any]:
-        return {"parameters": self.parameters.state_dict(), "scale": self.scale.state_dict()}
+        return {
+            "parameters": self.parameters.state_dict(),
+            "scale": self.scale.state_dict(),
+            "views": self.views.state_dict(),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.parameters.load_state_dict(state["parameters"])
         self.scale.load_state_dict(state["scale"])
-
-
-class Objective(NamedTuple):
-    """Gradients of the losses of M samples by the outputs of both networks, and all WATCHED but the last."""
-
-    by_outputs: Tensor  # [M, O]
-    by_values: Tensor  # [M, 1]
-    watched: tuple[Tensor, ...]
+        self.views.load_state_dict(state["views"])
 
 
 def objective(
     settings: PPO, head: Head, outputs: Tensor, values: Tensor, sample: dict[str, Tensor], rates: Rates
 ) -> Objective:
     """Of the policy's outputs [O, M] and the critic's values [M], in the scale of the targets."""
-    found = head.gradient(outputs, sample, settings.clip, rates.entropy_coef)
-    miss = values - sample["targets"]
-    by_values = miss * sample["alive"] * (settings.value_coef / len(miss))
-    kl = (found.log_ratio.exp() - 1 - found.log_ratio) * sample["acting"]  # [Schulman 2020]
-    clipped = found.clipped * sample["acting"]
-    value_loss = miss.square() * sample["alive"]
-    entropy = found.entropy * sample["acting"]
-    watched = value_loss.mean(), entropy.mean(), kl.mean(), clipped.mean()
-    return Objective(found.outputs.t(), by_values[:, None], watched)
+    found = head.gradient(outputs, sample, rates.clip, rates.entropy_coef)
+    valued = value_gradient(values, sample["targets"], sample.get("old_values"), settings.clip_value)
+    by_values = valued.values * sample["alive"] * (settings.value_coef / len(values))
+    return Objective(found.outputs.t(), by_values[:, None], found, valued.loss, sample)
 
 
-def descend(settings: PPO, parameters: Parameters, rates: Rates) -> Tensor:
-    """Step along the gradients, each network's clipped; the policy's norm."""
-    norms = [clip_norm(part, settings.max_grad_norm) for part in parameters.parts]
-    parameters.descend(rates.learning_rate)
-    return norms[0]
+def passes(
+    settings: PPO,
+    parameters: Parameters,
+    rates: Rates,
+    samples: Sequence[Any],
+    differentiate: Callable[[Any], Objective],
+    epochs: int,
+) -> dict[str, float]:
+    """Steps along clipped gradients, that `differentiate` writes, until one would go further than `target_kl` allows.
+
+    The WATCHED in the mean of the last epoch's steps, and how many `epochs` were taken, in parts too; with 0 epochs
+    all is only looked at.
+    """
+    steps, target = 0, settings.target_kl
+    for epoch in range(max(epochs, 1)):
+        watched: list[Tensor] = []
+        for sample in samples:
+            found = differentiate(sample)
+            norms = [clip_norm(part, settings.max_grad_norm) for part in parameters.parts]
+            if target is not None or epoch >= epochs - 1:
+                watched.append(torch.stack([*found.watched(), norms[0]]))
+            if epochs and target is not None and watched[-1][KL] > 1.5 * target:
+                return _told(watched, steps / len(samples))
+            if epochs:
+                parameters.descend(rates.learning_rate)
+                steps += 1
+    return _told(watched, steps / len(samples))
 
 
-def passes(settings: PPO, samples: Sequence[Any], step: Callable[[Any], Tensor]) -> dict[str, float]:
-    """All epochs over the samples; the WATCHED, of which a step tells, in the last one's mean."""
-    for _ in range(settings.epochs):
-        watched = [step(sample) for sample in samples]
-    return dict(zip(WATCHED, torch.stack(watched).mean(0).tolist(), strict=True))
+def _told(watched: Sequence[Tensor], epochs: float) -> dict[str, float]:
+    return dict(zip(WATCHED, torch.stack(list(watched)).mean(0).tolist(), strict=True)) | {"epochs": epochs}
 
 
 def next_values(rollout: Rollout, values: Tensor, valued: Callable[[int, Tensor, Tensor], Tensor]) -> Tensor:
@@ -214,11 +304,13 @@ def estimates(
     parts = {
         "actions": joined([rollout.actions for rollout in rollouts]),
         "log_probs": joined([rollout.log_probs for rollout in rollouts]),
-        "advantages": normalised(advantages, acting),
+        "advantages": normalised(advantages, acting) if settings.normalise_advantages else advantages,
         "targets": scale.apply(returns),
         "acting": acting / acting.mean().clamp(min=1e-8),
         "alive": alive / alive.mean().clamp(min=1e-8),
     }
+    if settings.clip_value is not None:
+        parts["old_values"] = scale.apply(values)
     if any(rollout.allowed is not None for rollout in rollouts):
         parts["allowed"] = joined([rollout.masks() for rollout in rollouts])
     return parts, fit
@@ -230,5 +322,5 @@ def joined(parts: Sequence[Tensor], axis: int = -1) -> Tensor:
 
 
 def _rows(parts: Sequence[Tensor], order: Tensor) -> Tensor:
-    """[D, M] in the order of [T * B] of what was observed [T + 1, B, D] in several rollouts, without the last."""
-    return joined([part[:-1] for part in parts], axis=1).flatten(0, 1).index_select(0, order).t()
+    """[..., M] in the order of [T * B] of what was observed [T + 1, B, ...] in several rollouts, without the last."""
+    return joined([part[:-1] for part in parts], axis=1).flatten(0, 1).index_select(0, order).movedim(0, -1)

@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from games.game import Lanes, Policy
 from games.numbers import whole
+from games.spelling import unknown
 from marl.oracles.oracle import Learner
 from marl.oracles.ppo import MOST_UNITS, PPO
+
+Name = Literal["lstm", "gru"]
+NAMES = get_args(Name)
+"""As `marl.cells.CELLS` has them."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +21,8 @@ class RecurrentPPO(PPO):
 
     Memories are carried from rollout to rollout, and put back exactly where episodes start. Gradients go back through
     `sequence` steps, from the memory that was recorded there, which the weights of now may warm for `burn_in` steps
-    [Kapturowski et al. 2019]. It takes masks, several factors, and continuous actions where PPO does.
+    [Kapturowski et al. 2019]. It takes masks, several factors, boxes and pictures as PPO does; where that multiplies in
+    bfloat16, cells stay in float32.
 
     Raises ValueError for settings that cannot be trained with.
     """
@@ -30,7 +36,7 @@ class RecurrentPPO(PPO):
     gae_lambda: float = 0.95
     hidden: tuple[int, ...] = ()
     """Units of the hidden layers before the cells, of the actor, and of the critic."""
-    cell: Literal["lstm", "gru"] = "lstm"
+    cell: Name = "lstm"
     """Long short-term memory, or gated recurrent units."""
     units: int = 64
     """Of each cell."""
@@ -41,8 +47,8 @@ class RecurrentPPO(PPO):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.cell not in ("lstm", "gru"):
-            raise ValueError(f"cell must be lstm or gru, got {self.cell!r}")
+        if self.cell not in NAMES:
+            raise unknown("cell", self.cell, NAMES)
         whole("units", self.units, 1, MOST_UNITS)
         whole("sequence", self.sequence, 1)
         whole("burn_in", self.burn_in, 0)

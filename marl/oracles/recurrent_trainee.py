@@ -13,12 +13,14 @@ from games.lanes import tree_leaves, tree_map
 from games.noise import Noise, Purpose, unit_seed
 from marl.cells import Leaves
 from marl.collect import Rollout
+from marl.gaussian import GaussianPolicy
 from marl.heads import Head
-from marl.networks import Layers, Parameters, last_outputs, orthogonal_layers
+from marl.networks import Layers, Parameters, check_takes, in_bfloat16, last_outputs, orthogonal_layers
 from marl.networks import backward as head_backward
 from marl.oracles.ppo import Rates
-from marl.oracles.ppo_trainee import descend, estimates, joined, next_values, objective, passes
+from marl.oracles.ppo_trainee import Objective, Views, estimates, joined, next_values, objective, passes
 from marl.oracles.recurrent_ppo import RecurrentPPO
+from marl.policies import NeuralPolicy
 from marl.recurrent import RecurrentPolicy, Trace, backward, fresh_memory, put_back, recurrent_core, step, unroll
 from marl.scales import ReturnScale
 
@@ -35,33 +37,32 @@ class Walk(NamedTuple):
 class Place:
     """One seat as its trainee goes through it: memories, where episodes start, and the steps to burn in with."""
 
-    def __init__(self, cores: Sequence[Layers], rollout: Rollout, features_seen: int, burn_in: int):
+    def __init__(self, cores: Sequence[Layers], rollout: Rollout, seen_shape: Sequence[int], burn_in: int):
         lanes, device = rollout.rewards.shape[1], rollout.device
-        self.burn_in = burn_in
         self.actor, self.critic = (
             tuple(torch.as_tensor(leaf, device=device) for leaf in fresh_memory(core, lanes)) for core in cores
         )
         self.start = torch.ones(lanes, dtype=torch.bool, device=device)
         self.recorded: list[Leaves] = []
         observations = rollout.observations[:1].expand(burn_in, *rollout.observations.shape[1:])
-        seen = rollout.rewards.new_zeros(burn_in, lanes, features_seen)
+        seen = rollout.rewards.new_zeros(burn_in, lanes, *seen_shape)
         starts = self.start.expand(burn_in, lanes)
         memories = tuple(tree_map(lambda leaf: leaf.expand(burn_in, *leaf.shape), (self.actor, self.critic)))
         self.past = Walk(*tree_map(torch.zeros_like, (observations, seen, starts, memories)))
 
-    def act(self, core: Layers, rollout: Rollout, index: int) -> Tensor:
-        """[B, H] outputs of the actor's core in a step of the rollout."""
+    def act(self, core: Layers, shown: Tensor, rollout: Rollout, index: int) -> Tensor:
+        """[B, H] outputs of the actor's core in a step of the rollout, for what is shown to it."""
         if index == 0:
             self.recorded.clear()
         self.recorded.append(self.actor)
         starts = rollout.ended[index - 1] if index else self.start
-        self.actor = step(core, rollout.observations[index], put_back(self.actor, _keep(starts)))
+        self.actor = step(core, shown, put_back(self.actor, _keep(starts)))
         return self.actor[0]
 
-    def criticise(self, core: Layers, seen: Tensor, ended: Tensor) -> tuple[Trace, Tensor]:
-        """The critic's core on what it saw of a rollout [T + 1, B, D'], and where episodes started [T + 1, B]."""
+    def criticise(self, core: Layers, shown: Tensor, ended: Tensor) -> tuple[Trace, Tensor]:
+        """The critic's core on what it is shown of a rollout [T + 1, B, D'], and where episodes started [T + 1, B]."""
         starts = torch.cat([self.start[None], ended])
-        return unroll(core, seen, self.critic, starts), starts
+        return unroll(core, shown, self.critic, starts), starts
 
     def walked(self, rollout: Rollout, seen: Tensor, trace: Trace, starts: Tensor) -> Walk:
         """[burn_in + T, B] the rollout's steps and those before it; the next rollout goes on from here."""
@@ -99,40 +100,49 @@ class RecurrentTrainee:
         start: Policy | None,
     ):
         self.settings, self.head = settings, rollouts[0].head
-        features = rollouts[0].observations.shape[-1]
+        device, shape = rollouts[0].device, tuple(rollouts[0].observations.shape[2:])
+        shapes = (shape, (*shape[:-1], features_seen))
         generator = np.random.default_rng(unit_seed(seed, f"init/{name}"))
         actor, critic = (
-            recurrent_core(width, settings.hidden, settings.cell, settings.units, generator)
-            for width in (features, features_seen)
+            recurrent_core(part, settings.hidden, settings.cell, settings.units, generator) for part in shapes
         )
         actor += self.head.layers(settings.units, (), generator)
         critic += orthogonal_layers((settings.units, 1), 1.0, generator)
         if start is not None:
-            actor = _resumed(self.head, start, features)
-        self.parameters = Parameters([actor, critic], rollouts[0].device)
+            actor = _resumed(self.head, start, shape)
+        self.parameters = Parameters([actor, critic], device)
         self.actor, self.critic = self.parameters.networks
         self.shuffles = Noise(seed, [f"shuffle/{name}"])
         self.scale = ReturnScale()
+        self.views = Views(shapes if settings.normalise_observations else (), device, start is not None)
         cores = (self.actor[:-1], self.critic[:-1])
-        self.places = [Place(cores, rollout, features_seen, settings.burn_in) for rollout in rollouts]
+        self.places = [Place(cores, rollout, shapes[1], settings.burn_in) for rollout in rollouts]
 
+    @torch.inference_mode()
     def act(self, place: int, rollout: Rollout, index: int) -> Tensor:
-        return last_outputs(self.actor, self.places[place].act(self.actor[:-1], rollout, index))
+        shown = self.views.shown(0, rollout.observations[index])
+        return last_outputs(self.actor, self.places[place].act(self._core(self.actor), shown, rollout, index))
 
+    @torch.inference_mode()
     def improve(
         self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], update: int, rates: Rates
     ) -> dict[str, float]:
         """All epochs over the rollouts' sequences; see `Trained`."""
+        settings, parameters = self.settings, self.parameters
         parts, walk, fit = self._batch(rollouts, seen)
         samples = self._samples(parts, walk, update)
-        return passes(self.settings, samples, partial(self._step, rates)) | {"explained_variance": fit.item()}
+        epochs, differentiate = settings.epochs if self.views.ready else 0, partial(self._differentiate, rates)
+        told = passes(settings, parameters, rates, samples, differentiate, epochs)
+        self.views.look(rollouts, seen, parameters.networks)
+        return told | {"explained_variance": fit.item()}
 
     def _batch(self, rollouts: Sequence[Rollout], seen: Sequence[Tensor]) -> tuple[dict[str, Tensor], Walk, Tensor]:
         """What the losses need [T, ..., M], the walks side by side, and the critic's explained variance."""
         values, bootstrapped, walks = [], [], []
         for place, rollout, observed in zip(self.places, rollouts, seen, strict=True):
-            trace, starts = place.criticise(self.critic[:-1], observed, rollout.ended)
-            now = self._values(trace.outputs).view_as(starts)
+            shown = self.views.shown(1, observed)
+            trace, starts = place.criticise(self._core(self.critic), shown, rollout.ended)
+            now = self.values(trace.outputs).view_as(starts)
             values.append(now[:-1])
             bootstrapped.append(next_values(rollout, now, partial(self._final, trace)))
             walks.append(place.walked(rollout, observed, trace, starts))
@@ -141,14 +151,14 @@ class RecurrentTrainee:
         )
         return estimated, Walk(*tree_map(lambda *leaves: joined(leaves, axis=1), *walks)), fit
 
-    def _values(self, outputs: Tensor) -> Tensor:
+    def values(self, outputs: Tensor) -> Tensor:
         """[...] expected discounted returns from outputs [..., H] of the critic's core."""
         return self.scale.undo(torch.nn.functional.linear(outputs, *self.critic[-1])[..., 0])
 
     def _final(self, trace: Trace, index: int, lanes: Tensor, final: Tensor) -> Tensor:
         """Values of what was seen last in lanes that were cut, by what the critic remembered by then."""
         memory = tuple(leaf[index, lanes] for leaf in trace.after)
-        return self._values(step(self.critic[:-1], final, memory)[0])
+        return self.values(step(self._core(self.critic), self.views.shown(1, final), memory)[0])
 
     def _samples(self, parts: dict[str, Tensor], walk: Walk, update: int) -> list[tuple[dict[str, Tensor], Walk]]:
         """Minibatches of M sequences in shuffled order: parts [..., S * M], and walks [burn_in + S, M] of them.
@@ -175,11 +185,11 @@ class RecurrentTrainee:
             samples.append((sample, Walk(observations[:, rows], seen[:, rows], starts[:, rows], began)))
         return samples
 
-    def _step(self, rates: Rates, batch: tuple[dict[str, Tensor], Walk]) -> Tensor:
-        """One gradient step; the WATCHED."""
+    def _differentiate(self, rates: Rates, batch: tuple[dict[str, Tensor], Walk]) -> Objective:
+        """Write the parameters' gradients, and say what was found on the way."""
         (sample, walk), (by_actor, by_critic) = batch, self.parameters.gradients
-        acted = self._through(self.actor[:-1], walk.observations, walk.starts, walk.memories[0])
-        judged = self._through(self.critic[:-1], walk.seen, walk.starts, walk.memories[1])
+        acted = self._through(0, walk.observations, walk)
+        judged = self._through(1, walk.seen, walk)
         outputs, values = last_outputs(self.actor, acted.outputs), last_outputs(self.critic, judged.outputs)[0]
         found = objective(self.settings, self.head, outputs, values, sample, rates)
         for network, gradients, trace, outer in (
@@ -187,19 +197,28 @@ class RecurrentTrainee:
             (self.critic, by_critic, judged, found.by_values),
         ):
             head_backward(network[-1:], gradients[-1:], [trace.outputs], outer)
-            backward(network[:-1], gradients[:-1], trace, outer.mm(network[-1][0]))
-        return torch.stack([*found.watched, descend(self.settings, self.parameters, rates)])
+            backward(self._core(network), gradients[:-1], trace, outer.mm(network[-1][0]))
+        return found
 
-    def _through(self, core: Layers, observations: Tensor, starts: Tensor, memory: Leaves) -> Trace:
-        """The steps after burning in."""
-        warm = self.settings.burn_in
+    def _through(self, network: int, observations: Tensor, walk: Walk) -> Trace:
+        """The steps of a walk after burning in."""
+        core, warm = self._core(self.parameters.networks[network]), self.settings.burn_in
+        shown, memory = self.views.shown(network, observations), walk.memories[network]
         if warm:
-            memory = tuple(leaf[-1] for leaf in unroll(core, observations[:warm], memory, starts[:warm]).after)
-        return unroll(core, observations[warm:], memory, starts[warm:])
+            memory = tuple(leaf[-1] for leaf in unroll(core, shown[:warm], memory, walk.starts[:warm]).after)
+        return unroll(core, shown[warm:], memory, walk.starts[warm:])
+
+    def _core(self, network: Layers) -> Layers:
+        """What the network computes with before its head; cells themselves stay in float32."""
+        core = network[:-1]
+        return [*in_bfloat16(core[:-1]), core[-1]] if self.settings.autocast else core
 
     def policy(self) -> Policy:
         *core, head = [(weight.clone(), bias.clone()) for weight, bias in self.actor]
-        return RecurrentPolicy(core, self.head.policy([head], self.settings.greedy))
+        core[0] = self.views.folded(core[0])
+        linear = self.head.policy([head], self.settings.greedy)
+        assert isinstance(linear, NeuralPolicy | GaussianPolicy)
+        return RecurrentPolicy(core, linear)
 
     @property
     def finite(self) -> bool:
@@ -209,19 +228,22 @@ class RecurrentTrainee:
         return {
             "parameters": self.parameters.state_dict(),
             "scale": self.scale.state_dict(),
+            "views": self.views.state_dict(),
             "places": [place.state_dict() for place in self.places],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.parameters.load_state_dict(state["parameters"])
         self.scale.load_state_dict(state["scale"])
+        self.views.load_state_dict(state["views"])
         for place, saved in zip(self.places, state["places"], strict=True):
             place.load_state_dict(saved)
 
 
-def _resumed(head: Head, start: Policy, features: int) -> list[tuple[Tensor, Tensor]]:
-    if not isinstance(start, RecurrentPolicy) or start.features != features:
-        raise ValueError(f"training goes on from a RecurrentPolicy of {features} features, got {start}")
+def _resumed(head: Head, start: Policy, shape: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
+    if not isinstance(start, RecurrentPolicy):
+        raise ValueError(f"training goes on from a RecurrentPolicy, got {start}")
+    check_takes(start.core, shape)
     return [*start.core, *head.resumed(start.head, start.units)]
 
 

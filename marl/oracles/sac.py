@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from games.game import Lanes, Policy
 from games.numbers import real, whole
 from marl.oracles.oracle import Learner, Progress, run
+from marl.oracles.ppo import LARGEST, MOST_UNITS
 
-MOST_UNITS = 2**14
-SMALLEST, LARGEST = 1e-9, 1e6
-"""Of temperatures and rates: what is beyond is a slip of the keyboard."""
+SMALLEST = 1e-9
+"""Of temperatures and step sizes: less is a slip of the keyboard."""
 
 
 @dataclass(frozen=True)
@@ -27,71 +27,63 @@ class SAC:
     """Steps of the learner over all lanes, cut down to whole updates of num_lanes * horizon."""
     num_lanes: int = 8
     """Episodes played side by side."""
-    horizon: int = 50
+    horizon: int = 8
     """Steps per lane and update."""
-    random_steps: int = 1_000
-    """Steps over all lanes that are played at random before learning starts; none where it goes on from a policy."""
-    hold: int = 1
-    """Steps for which a random action is kept: longer ones explore where single ones average out."""
-    train_every: int = 1
-    """Steps per lane between two rounds of training."""
-    gradient_steps: int = 8
-    """Gradient steps a round; as many as num_lanes * train_every is one for each step."""
-    batch_size: int = 256
+    gradient_steps: int = 32
+    """Gradient steps per update."""
+    minibatch: int = 128
     """Transitions per gradient step."""
-    capacity: int = 1_000_000
-    """Transitions remembered; no more memory is taken than the budget fills."""
-    n_steps: int = 1
-    """Own decisions after which the critics are trusted with the rest."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     """Adam's step size at the start, of actor and critics."""
-    anneal: bool = False
+    anneal: bool = True
     """Let the learning rate fall linearly to 0 over the budget."""
     gamma: float = 0.99
-    """Discount per step."""
-    target_rate: float = 0.005
-    """Share of the critics that their slow copies take on per gradient step."""
+    """Discount per step; 1 maximises the return itself, in games that are short."""
+    n_step: int = 1
+    """Decisions whose rewards are summed up before the slow critics are asked."""
+    capacity: int = 1_000_000
+    """Transitions that the replay holds; no more memory is taken than the budget fills."""
+    learning_starts: int = 1000
+    """Steps over all lanes before the first gradient step, played at random unless it goes on from a policy."""
+    hold: int = 1
+    """Steps for which a random action is kept: longer ones go where single ones average out."""
+    target_rate: float = 0.01
+    """How far the slow critics move to the learning ones per gradient step."""
     temperature: float = 1.0
-    """Worth of a nat of entropy at the start."""
+    """What a nat of entropy is worth at the start."""
     temperature_rate: float = 1e-3
-    """What a gradient step adds to the temperature's logarithm per nat that a factor's entropy is too low; 0 keeps it."""
+    """What a gradient step adds to the temperature's logarithm for each nat that a factor's, or dimension's, entropy is
+    too low; 0 keeps it."""
     box_entropy: float = -1.0
     """Entropy wanted per dimension of a Box, in nats, as if it were [-1, 1]: uniform play has 0.69."""
     choice_entropy: float = 0.1
     """Entropy wanted per factor of choices, as a share of what uniform play among the legal ones has."""
+    normalise_rewards: bool = False
+    """Let critics and temperature count in units of the rewards' running root mean square: these may be of any size."""
     hidden: tuple[int, ...] = (64, 64)
     """Units of the hidden layers of the actor, and of each critic."""
     greedy: bool = True
     """Hand out the mean action, or each factor's likeliest choice, rather than the policy that explored."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "num_lanes", "horizon", "train_every", "gradient_steps", "batch_size", "capacity"):
+        for name in ("num_lanes", "horizon", "gradient_steps", "minibatch", "n_step", "hold"):
             whole(name, getattr(self, name))
-        for name in ("n_steps", "hold"):
-            whole(name, getattr(self, name), most=2**16)
-        whole("random_steps", self.random_steps, least=0)
         if not all(1 <= units <= MOST_UNITS for units in self.hidden):
             raise ValueError(f"hidden layers have 1 to {MOST_UNITS:,} units each, got {self.hidden}")
-        for name in ("gamma", "target_rate"):
-            real(name, getattr(self, name), least=0, most=1)
-        for name, least in (("learning_rate", SMALLEST), ("temperature", SMALLEST), ("temperature_rate", 0)):
-            real(name, getattr(self, name), least, LARGEST)
-        real("box_entropy", self.box_entropy, least=-20, most=0.69)
-        real("choice_entropy", self.choice_entropy, least=0, most=1)
         if self.steps < self.batch:
             raise ValueError(
-                f"steps={self.steps} is less than one update of num_lanes * horizon = {self.batch} steps: raise steps, "
-                "or lower num_lanes or horizon"
+                f"steps={self.steps} is less than one update of num_lanes * horizon = {self.batch} steps: "
+                "raise steps, or lower num_lanes or horizon"
             )
-        if self.random_steps >= self.total_steps:
-            raise ValueError(
-                f"random_steps={self.random_steps} would leave nothing of the {self.total_steps} steps to learn in: "
-                "lower it, or raise steps"
-            )
-        if self.horizon % self.train_every:
-            raise ValueError(f"train_every={self.train_every} must divide horizon={self.horizon} evenly")
-        if self.capacity < self.num_lanes * self.n_steps:
-            raise ValueError(f"capacity={self.capacity} must hold n_steps={self.n_steps} of {self.num_lanes} lanes")
+        whole("capacity", self.capacity, self.num_lanes * max(self.horizon, self.n_step))
+        whole("learning_starts", self.learning_starts, 0, self.total_steps)
+        for name in ("gamma", "target_rate"):
+            real(name, getattr(self, name), 0, 1)
+        for name in ("learning_rate", "temperature"):
+            real(name, getattr(self, name), SMALLEST, LARGEST)
+        real("temperature_rate", self.temperature_rate, 0, LARGEST)
+        real("box_entropy", self.box_entropy, -20, 0.69)
+        real("choice_entropy", self.choice_entropy, 0, 1)
 
     @property
     def batch(self) -> int:

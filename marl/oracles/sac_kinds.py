@@ -95,8 +95,7 @@ class Continuous:
         return GaussianPolicy.of(layers, self.space, greedy)
 
     def resumed(self, start: Policy) -> Layers:
-        fits = isinstance(start, GaussianPolicy) and (start.features, len(start.low)) == (self.features, self.rows)
-        if not fits:
+        if not isinstance(start, GaussianPolicy) or (start.features, len(start.low)) != (self.features, self.rows):
             raise ValueError(
                 f"training goes on from a GaussianPolicy of {self.features} features and {self.rows} dimensions, "
                 f"got {start}"
@@ -129,12 +128,13 @@ class Continuous:
         inputs = [layer_inputs(critic, features) for critic in critics]
         first, second = (last_outputs(critic, given[-1])[0] for critic, given in zip(critics, inputs, strict=True))
         lower = (first < second).to(first.dtype)
-        by_action = sum(
-            input_gradient(critic, given, outer[:, None])[:, self.features :]
+        by_features = [
+            input_gradient(critic, given, outer[:, None])
             for critic, given, outer in zip(critics, inputs, (lower, 1 - lower), strict=True)
-        )
+        ]
+        by_action = (by_features[0] + by_features[1])[:, self.features :].t()
         return Improvement(
-            squashed_gradient(outputs, drawn, by_action.t(), temperature).t(),
+            squashed_gradient(outputs, drawn, by_action, temperature).t(),
             temperature * drawn.log_prob - torch.minimum(first, second),
             -drawn.log_prob,
             torch.full_like(first, self.entropy * self.rows),

@@ -18,7 +18,9 @@ from marl.experience import Experience
 from marl.losses import explained_variance
 from marl.networks import Parameters, backward, last_outputs, layer_inputs
 from marl.oracles.sac import SAC
-from marl.oracles.sac_kinds import Improvement, kind_of
+from marl.oracles.sac_kinds import Improvement, Sample, kind_of
+from marl.policies import tensor
+from marl.scales import RewardScale
 
 WATCHED = (
     *("critic_loss", "actor_loss", "temperature", "entropy", "q_mean", "q_min", "q_max", "explained_variance"),
@@ -43,8 +45,8 @@ class SACLearner:
             for pair, seat in zip(spaces, self.seats, strict=True)
         ]
         lanes.reset(seed, "train")
-        capacity = min(settings.capacity, settings.total_steps)
-        self.experience = Experience(lanes, capacity, settings.gamma, settings.n_steps, device)
+        capacity = min(settings.capacity, max(settings.total_steps, settings.num_lanes * settings.n_step))
+        self.experience = Experience(lanes, capacity, settings.gamma, settings.n_step, device)
         self.random = [
             RandomPlay(space, Noise(seed, [f"explore/{seat}"]), settings.hold, self.experience)
             for seat, (_, space) in zip(self.seats, spaces, strict=True)
@@ -60,45 +62,39 @@ class SACLearner:
         return {seat: trainee.policy(greedy) for seat, trainee in zip(self.seats, self.trainees, strict=True)}
 
     def update(self) -> dict[str, float]:
-        """Play `horizon` steps of all lanes, training all along; metrics are `.../seat` where several seats learn.
+        """Some steps and the gradient steps that follow; metrics are named `.../seat` where several seats learn.
 
         `return` is the mean of each lane's last whole episode (nan before the first) and `return_error` its standard
-        error; the rest is of the last gradient step, nan before the first. Raises FloatingPointError where a loss or a
+        error; the rest is of the last gradient step, and nan before it. Raises FloatingPointError where a loss or a
         parameter is no longer finite.
         """
-        settings = self.settings
-        left = 1 - self.done_updates / settings.updates
-        learning_rate = settings.learning_rate * (left if settings.anneal else 1.0)
-        for _ in range(settings.horizon // settings.train_every):
-            self.experience.play(self._players(), settings.train_every)
-            if self.experience.played * settings.num_lanes > settings.random_steps:
-                for _ in range(settings.gradient_steps):
-                    for trainee, replay in zip(self.trainees, self.experience.replays, strict=True):
-                        trainee.step(replay, learning_rate)
+        settings, left = self.settings, 1 - self.done_updates / self.settings.updates
+        self.experience.play(self._players(), settings.horizon)
         self.done_updates += 1
-        return self._metrics()
+        steps = self.done_updates * settings.batch
+        returns, errors = (statistic.tolist() for statistic in self.experience.returns.mean())
+        metrics: dict[str, float] = {"update": self.done_updates, "steps": steps}
+        for column, (seat, trainee) in enumerate(zip(self.seats, self.trainees, strict=True)):
+            replay = self.experience.replays[column]
+            watched = dict.fromkeys(WATCHED, math.nan)
+            if steps >= settings.learning_starts and replay.size:
+                watched = trainee.improve(replay, left)
+                if not (all(map(math.isfinite, watched.values())) and trainee.finite):
+                    raise FloatingPointError(
+                        f"seat {seat} diverged in update {self.done_updates}, after {steps} steps: {watched}; lower "
+                        "learning_rate, or check the rewards"
+                    )
+            watched = {"return": returns[column], "return_error": errors[column]} | watched
+            metrics |= watched if len(self.seats) == 1 else {f"{name}/{seat}": watched[name] for name in watched}
+        return metrics
 
     def _players(self) -> list[Policy]:
         """Who plays: at random at first, then the actors as they are."""
-        early = self.experience.played * self.settings.num_lanes < self.settings.random_steps
+        early = self.done_updates * self.settings.batch < self.settings.learning_starts
         return [
             random if early and not trainee.resumed else trainee.player
             for trainee, random in zip(self.trainees, self.random, strict=True)
         ]
-
-    def _metrics(self) -> dict[str, float]:
-        steps = self.done_updates * self.settings.batch
-        metrics: dict[str, float] = {"update": self.done_updates, "steps": steps}
-        returns, errors = (statistic.tolist() for statistic in self.experience.returns.mean())
-        for column, (seat, trainee) in enumerate(zip(self.seats, self.trainees, strict=True)):
-            watched = {"return": returns[column], "return_error": errors[column]} | trainee.watched()
-            if trainee.steps and not (all(math.isfinite(watched[name]) for name in WATCHED) and trainee.finite):
-                raise FloatingPointError(
-                    f"seat {seat} diverged in update {self.done_updates}, after {steps} steps: {watched}; lower "
-                    "learning_rate, or check the rewards"
-                )
-            metrics |= {name if len(self.seats) == 1 else f"{name}/{seat}": value for name, value in watched.items()}
-        return metrics
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -146,7 +142,7 @@ class Trainee:
         self, settings: SAC, seen: Space, space: Space, seat: int, seed: int, device: str, start: Policy | None
     ):
         where = torch.device(device)
-        self.settings, self.steps = settings, 0
+        self.settings, self.gradient_steps = settings, 0
         self.kind = kind_of(space, _features(seen), settings.box_entropy, settings.choice_entropy, where)
         generator = np.random.default_rng(unit_seed(seed, f"init/{seat}"))
         actor = self.kind.actor(settings.hidden, generator)
@@ -155,22 +151,31 @@ class Trainee:
         self.actor = Parameters([self.kind.resumed(start) if start is not None else actor], where)
         self.critics, self.targets = Parameters(critics, where), Parameters(critics, where)
         self.log_temperature = torch.tensor(math.log(settings.temperature), device=where)
+        self.scale = RewardScale()
         self.noise = Noise(seed, [f"replay/{seat}"])
         self.player = self.kind.policy(self.actor.networks[0], greedy=False)  # it plays with the weights in training
-        self._taught: Taught | None = None
 
     def policy(self, greedy: bool) -> Policy:
         """As trained so far; further training leaves it as it is."""
         return self.kind.policy([(weight.clone(), bias.clone()) for weight, bias in self.actor.networks[0]], greedy)
 
-    def step(self, replay: Replay, learning_rate: float) -> None:
-        """One gradient step of everything, on rows drawn from the replay; none while that is empty."""
-        if not replay.size:
-            return
-        settings, kind = self.settings, self.kind
-        draws = self.noise.draw(Purpose.SHUFFLE, self.steps, settings.batch_size, 2 + 2 * kind.rows)
-        ahead, here = torch.as_tensor(draws[:, 2:].T, device=self.log_temperature.device).chunk(2)
-        sample = replay.take(replay.draw(precise(draws[:, :2])))
+    def improve(self, replay: Replay, left: float) -> dict[str, float]:
+        """The gradient steps of an update, with this share of the training left; the WATCHED of the last."""
+        settings = self.settings
+        learning_rate = settings.learning_rate * (left if settings.anneal else 1.0)
+        for index in range(settings.gradient_steps):
+            noise = self.noise.draw(Purpose.SHUFFLE, self.gradient_steps, settings.minibatch, 2 + 2 * self.kind.rows)
+            sample = replay.take(replay.draw(precise(noise[:, :2])))
+            if settings.normalise_rewards:
+                if index == 0:
+                    self._rescale(sample["reward"])
+                sample["reward"] /= self.scale.size
+            taught = self.step(sample, tensor(noise[:, 2:].T, replay.rows.device), learning_rate)
+        return self._watched(taught)
+
+    def step(self, sample: Sample, noise: Tensor, learning_rate: float) -> Taught:
+        """One gradient step of everything, by uniforms [2 rows, M] to draw next actions with, and these."""
+        settings, kind, (ahead, here) = self.settings, self.kind, noise.chunk(2)
         temperature = self.log_temperature.exp()
         beyond = kind.next_values(self.actor.networks[0], self.targets.networks, sample, temperature, ahead)
         target = sample["reward"] + sample["discount"] * beyond
@@ -181,9 +186,18 @@ class Trainee:
         off = (improvement.entropy - improvement.wanted).mean() / kind.rows
         self.log_temperature -= settings.temperature_rate * off
         self.targets.vector.lerp_(self.critics.vector, settings.target_rate)
-        self.steps, self._taught = self.steps + 1, Taught(target, values, improvement)
+        self.gradient_steps += 1
+        return Taught(target, values, improvement)
 
-    def _learn_values(self, sample: Mapping[str, Tensor], target: Tensor) -> list[Tensor]:
+    def _rescale(self, rewards: Tensor) -> None:
+        """Take in some rewards [M], and let values and temperature be worth what they were."""
+        ratio = self.scale.follow(rewards)
+        self.log_temperature += math.log(ratio)
+        for critic in (*self.critics.networks, *self.targets.networks):
+            for part in critic[-1]:
+                part.mul_(ratio)
+
+    def _learn_values(self, sample: Sample, target: Tensor) -> list[Tensor]:
         """Write the critics' gradients of half the squared miss; their values [M]."""
         features, found = self.kind.critic_features(sample), []
         for critic, gradients in zip(self.critics.networks, self.critics.gradients, strict=True):
@@ -193,7 +207,7 @@ class Trainee:
             found.append(value)
         return found
 
-    def _improve(self, sample: Mapping[str, Tensor], temperature: Tensor, noise: Tensor) -> Improvement:
+    def _improve(self, sample: Sample, temperature: Tensor, noise: Tensor) -> Improvement:
         """Write the actor's gradient."""
         actor, critics = self.actor.networks[0], self.critics.networks
         inputs = layer_inputs(actor, sample["observation"])
@@ -201,18 +215,15 @@ class Trainee:
         backward(actor, self.actor.gradients[0], inputs, improvement.gradient)
         return improvement
 
-    def watched(self) -> dict[str, float]:
-        """The WATCHED of the last gradient step."""
-        if self._taught is None:
-            return dict.fromkeys(WATCHED, math.nan)
-        target, values, actor = self._taught
-        both = torch.stack(values)
+    def _watched(self, taught: Taught) -> dict[str, float]:
+        target, values, actor = taught
+        size, both = self.scale.size, torch.stack(values)
         found = (
             (both - target).square().mean() / 2,
             actor.loss.mean(),
-            self.log_temperature.exp(),
+            size * self.log_temperature.exp(),
             actor.entropy.mean(),
-            *(both.mean(), both.min(), both.max()),
+            *(size * both.mean(), size * both.min(), size * both.max()),
             explained_variance(target, values[0], torch.ones_like(target)),
             *(self.critics.gradient.norm(), self.actor.gradient.norm()),
         )
@@ -229,7 +240,8 @@ class Trainee:
             "critics": self.critics.state_dict(),
             "targets": self.targets.vector.clone(),
             "log_temperature": self.log_temperature.clone(),
-            "steps": self.steps,
+            "scale": self.scale.state_dict(),
+            "gradient_steps": self.gradient_steps,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -237,7 +249,8 @@ class Trainee:
         self.critics.load_state_dict(state["critics"])
         self.targets.vector.copy_(torch.as_tensor(state["targets"]))
         self.log_temperature.copy_(torch.as_tensor(state["log_temperature"]))
-        self.steps = state["steps"]
+        self.scale.load_state_dict(state["scale"])
+        self.gradient_steps = state["gradient_steps"]
 
 
 def _features(space: Space) -> int:

@@ -60,6 +60,8 @@ def algorithm(oracle: SB3, view: VecEnvView, seed: int, device: str) -> BaseAlgo
     made = {name: _made(name, value, view) for name, value in oracle.settings.items()}
     if "Cnn" in oracle.network and view.observation_space.dtype != np.uint8:
         made["policy_kwargs"] = {"normalize_images": False} | made.get("policy_kwargs", {})  # pictures are in [0, 1]
+    if "buffer_size" in known:  # or it takes the memory of a million transitions, however few there will be
+        made.setdefault("buffer_size", min(1_000_000, oracle.total_steps))
     try:
         model = kind(oracle.network, view, seed=seed, device=device, **made)  # type: ignore[arg-type]
     except (AssertionError, NotImplementedError, TypeError, ValueError) as error:

@@ -122,7 +122,7 @@ class SB3Policy:
             raw = raw + out.log_std.exp() * normal_draws(tensor(noise, self.device))
         space = self.plan.action_space
         assert isinstance(space, Box)
-        low, high = (tensor(bound, self.device) for bound in (space.low, space.high))
+        low, high = (tensor(bound, self.device).flatten() for bound in (space.low, space.high))
         if out.squash:
             raw = raw.tanh()
         if self.network.squash_output:

@@ -30,9 +30,10 @@ class VecEnvView(VecEnv):
     played, drawn uniformly from the lanes' own noise: forbidden choices are worth the mean of the legal ones, so that
     never does the best choice lie among them, nor does a maximum over all choices exceed that over the legal ones.
 
-    Pictures [height, width] get an axis of one channel. `infos` hold "terminal_observation", "TimeLimit.truncated" and
-    "episode" (return `r`, length `l`, seconds `t`) where an episode of the seat ended, as a `Monitor` would give them.
-    The first `reset` after `seed(n)` plays the episodes of (n, `unit`); further ones those of (n, "`unit`/1"), ....
+    Pictures [height, width] get an axis of one channel, and numbers one of one feature. `infos` hold
+    "terminal_observation", "TimeLimit.truncated" and "episode" (return `r`, length `l`, seconds `t`) where an episode
+    of the seat ended, as a `Monitor` would give them. The first `reset` after `seed(n)` plays the episodes of
+    (n, `unit`); further ones those of (n, "`unit`/1"), (n, "`unit`/2"), ....
 
     Raises ValueError for lanes that show more than one seat, and spaces other than Box to observe and Box, Discrete or
     MultiDiscrete to act in; while stepping, where the seat has no legal action, and FloatingPointError where an
@@ -222,6 +223,5 @@ def _shown(space: Space) -> Box:
     """The observation space as it is shown: pictures of one channel have an axis of it."""
     if not isinstance(space, Box):
         raise ValueError(f"Stable-Baselines3 is shown Boxes, got {space}: flatten observations first")
-    if len(space.shape) == 2:
-        return Box(space.low[None], space.high[None], dtype=space.dtype.type)
-    return Box(space.low, space.high, dtype=space.dtype.type)
+    shape = (1, *space.shape) if len(space.shape) in (0, 2) else space.shape
+    return Box(space.low.reshape(shape), space.high.reshape(shape), dtype=space.dtype.type)

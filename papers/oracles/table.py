@@ -7,9 +7,9 @@ from typing import Any
 
 import tyro
 
+from analysis.robust import interval
 from papers.oracles.figures import curves
 from papers.oracles.run import HERE, read
-from papers.oracles.statistics import interval
 from papers.oracles.tasks import TASKS, Task
 from papers.pictures import write
 

@@ -1,6 +1,6 @@
 """What learners are compared on: each task with its oracle, its bar and whoever else is measured on it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -15,10 +15,10 @@ from games.game import Policy
 from games.lanes import lanes_of
 from games.play import play
 from games.versus import Versus
-from marl.oracles import PPO, Oracle
+from marl.oracles import PPO, SAC, Oracle
 from papers.oracles.flickering import Flickering
 from papers.oracles.protocol import EPISODES, FRESH, SEEDS, Curve, Measured, watch
-from papers.oracles.responses import found, population
+from papers.oracles.responses import OPPONENTS, found, population
 from papers.oracles.teams import SIGNALLING, TEAM, brigade, signalling
 
 
@@ -85,7 +85,8 @@ def response(game: str, opponents: str, oracle: Oracle, seed: int) -> Measured:
 
 
 CART_POLE = ("cart_pole", "CartPole-v1", 0.0)
-TASKS: dict[str, Task] = {
+FLICKERING = ("flickering(cart_pole,p=0.5)", "CartPole-v1", 0.5)
+CONTROL: dict[str, Task] = {
     "ppo_cart_pole": Task(
         "PPO, CartPole-v1, 100k steps",
         PPO(
@@ -145,4 +146,79 @@ TASKS: dict[str, Task] = {
         better="lower",
         beside="optimum 0.25 (exact)",
     ),
+    "sac_pendulum": Task(
+        "SAC, Pendulum-v1, 20k steps",
+        SAC(steps=20_000),
+        -160.0,
+        partial(control, "pendulum", "Pendulum-v1", 0.0),
+        peer="sac_pendulum",
+    ),
+    "sac_mountain_car_continuous": Task(
+        "SAC, MountainCarContinuous-v0, 50k steps",
+        SAC(
+            steps=50_000,
+            gradient_steps=16,
+            learning_rate=1e-3,
+            n_step=10,
+            learning_starts=5_000,
+            hold=20,
+            temperature=0.1,
+        ),
+        90.0,
+        partial(control, "mountain_car_continuous", "MountainCarContinuous-v0", 0.0),
+        peer="sac_mountain_car_continuous",
+    ),
 }
+POKER: dict[str, tuple[str, float, dict[str, Oracle]]] = {
+    "kuhn": (
+        "Kuhn poker",
+        0.02,
+        {
+            "ppo": PPO(steps=200_000, num_lanes=512, horizon=8),
+            "sac": SAC(
+                steps=40_960,
+                num_lanes=64,
+                horizon=16,
+                learning_starts=2_048,
+                gradient_steps=64,
+                minibatch=256,
+                gamma=1.0,
+                target_rate=0.02,
+            ),
+        },
+    ),
+    "leduc": (
+        "Leduc poker",
+        0.1,
+        {
+            "ppo": PPO(steps=2_000_000, num_lanes=1024, horizon=8),
+            "sac": SAC(
+                steps=614_400,
+                num_lanes=512,
+                horizon=4,
+                learning_starts=20_000,
+                gradient_steps=40,
+                minibatch=512,
+                gamma=1.0,
+                target_rate=0.02,
+                temperature_rate=2e-3,
+                choice_entropy=0.05,
+            ),
+        },
+    ),
+}
+"""Title, bar and oracles of the games whose best responses are known."""
+
+
+def responses() -> Iterator[tuple[str, Task]]:
+    """A task for each game, oracle and kind of opponents."""
+    for short, (title, bar, oracles) in POKER.items():
+        for name, oracle in oracles.items():
+            for others in OPPONENTS:
+                measure = partial(response, f"openspiel:{short}_poker", others)
+                whom = "uniform play" if others == "uniform" else "the cfr mixture"
+                named = f"{type(oracle).__name__}, {title} against {whom}, {oracle.total_steps // 1000}k steps"
+                yield f"{name}_{short}_{others}", Task(named, oracle, bar, measure, "lower", "to the best response")
+
+
+TASKS: dict[str, Task] = {**CONTROL, **dict(responses())}

@@ -20,6 +20,7 @@ from experiments.psro import Config, main, parse, sharing, sides
 from experiments.report import summary
 from experiments.stop import Stop, guarded
 from games.processes import WorkerDied
+from marl.atomic import digest
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
 from marl.population import evaluate
 from marl.shared import evaluate_shared
@@ -187,6 +188,39 @@ def test_a_stopped_run_resumes_to_the_same_bits(
     assert contents(run) == contents(runs[kind])
 
 
+@pytest.mark.parametrize(
+    "oracle",
+    ["dqn", "exact", *(pytest.param(name, marks=pytest.mark.slow) for name in ("recurrent_ppo", "sac", "sb3"))],
+)
+def test_other_oracles_train_responses(oracle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = ["--smoke", "--oracle", oracle, "--game", "openspiel:matrix_rps"]
+    assert main([*given, "--iterations", "1"]) == 0
+    run = load_run(next(Path("runs").iterdir()))
+    assert run.path.name == f"openspiel-matrix_rps-{oracle}-0-smoke"
+    assert run.config["oracle"] == oracle
+    assert [row["responses"] for row in run.series("full_gap")] == ["fresh"] * 2
+    words = shlex.split(command(run.config).replace("\\\n", ""))
+    assert settings(parse(words[3:])) == run.config
+    learned = run.series("learner/return")
+    assert main(["--run-dir", str(run.path), "--resume", "--iterations", "2"]) == 0
+    again = load_run(run.path)
+    assert {row["responses"] for row in again.series("full_gap")} == {"fresh"} | (
+        set() if oracle == "exact" else {"warm-started"}
+    )
+    assert again.series("learner/return")[: len(learned)] == learned
+
+
+def test_runs_from_before_there_was_a_choice_are_of_ppo(runs: dict[str, Path], tmp_path: Path) -> None:
+    run = Path(shutil.copytree(runs["environment"], tmp_path / "run"))
+    about = json.loads((run / "run.json").read_text())
+    assert about["config"].pop("oracle") == "ppo"
+    (run / "run.json").write_text(json.dumps(about))
+    (run / "manifest.json").write_text(json.dumps({"run.json": digest(run / "run.json")}))
+    assert of(run).oracle == "ppo"
+    assert main(["--run-dir", str(run), "--resume", *ALONE]) == 0
+
+
 @pytest.mark.slow
 def test_workers_change_nothing(runs: dict[str, Path], tmp_path: Path) -> None:
     run = tmp_path / "run"
@@ -223,9 +257,9 @@ def test_defaults_depend_on_the_game() -> None:
         ("--game ponk", "'pong'"),
         ("--game pong(point=1)", "'points'"),
         ("--game pong(points", "written name(parameter=value"),
-        ("--game pong(pixels=True)", "rows of features"),
+        ("--game pong(pixels=True)", "PPO cannot train player_0 of pong(pixels=True): "),
         ("--game mpe2.simple_tga_v3", "'simple_tag_v3'"),
-        ("--game mpe2.simple_tag_v3(continuous_actions=True)", "mpe2.simple_tag_v3(bins=5)"),
+        ("--game mpe2.simple_tag_v3(continuous_actions=True)", "; or give the environment bins, as in name(bins=5)"),
         ("--initial follw", "'follow'"),
         ("--game signaling --initial babbling", "can save NeuralPolicy"),
         ("--score-against unifrm", "'uniform'"),
@@ -238,7 +272,9 @@ def test_defaults_depend_on_the_game() -> None:
         ("--iterations 400", "lower iterations"),
         ("--run-dir tests", "neither empty nor a run"),
         ("--game classic/tictactoe_v3(workers=1) --workers 2", "leave out workers= of the game, or use --workers 1"),
-        ("--game lqr", "choose a game with numbered actions"),
+        ("--game lqr --oracle dqn", "DQN cannot train player_0 of lqr: "),
+        ("--oracle dnq", "did you mean 'dqn'"),
+        ("--game pong --oracle exact", "Exact cannot train player_0 of pong"),
     ],
 )
 def test_what_cannot_work_fails_at_once(options: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -204,14 +204,30 @@ def test_smoke_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert main(["--smoke", "--oracle", "ppo", "--game", "kuhn_poker()", "--resume"]) == 0
 
 
+def test_any_oracle_s_responses_are_measured_exactly(tmp_path: Path, no_figures: None) -> None:
+    run = tmp_path / "run"
+    given = ["--smoke", "--oracle", "dqn", "--dqn.steps", "1024", "--run-dir", str(run)]
+    assert main(given) == 0
+    loaded = load_run(run)
+    assert (loaded.config["oracle"], loaded.config["dqn"]["steps"], loaded.exact) == ("dqn", 1024, True)
+    assert loaded.series("learner/return")[-1]["step"] == 1024
+    words = shlex.split(command(loaded.config).replace("\\\n", ""))
+    assert settings(parse(words[3:])) == loaded.config
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ("--game kuhn_pokr", "'kuhn_poker'"),
         ("--game chess", "chess"),
+        ("--oracle dnq", "did you mean 'dqn'"),
+        ("--oracle recurrent_ppo", "exact values are of policies without memory"),
         ("--game kuhn_poker(players=3)", "two players"),
         ("--game matrix_pd", "payoffs cancel"),
-        ("--game nim(pile_sizes=1;2)", "player 0 only 3 different observations in 4 information states: use --oracle"),
+        (
+            "--game nim(pile_sizes=1;2)",
+            "player 0 is shown only 3 different observations in 4 information states: use --oracle",
+        ),
         ("--game catch(rows=2,columns=2)", "zero_sum_nash needs two players; got 1"),
         ("--meta-solver alpharank", "'alpha_rank'"),
         ("--iterations 400", "lower iterations"),
@@ -239,7 +255,7 @@ def test_payoffs_that_cancel_at_first_but_not_later_are_told_at_once(
     assert not run.exists()
 
 
-@pytest.mark.parametrize("options", ["--stop-at -1", "--stop-at nan", "--iterations -1", "--oracle dqn", "--name a/b"])
+@pytest.mark.parametrize("options", ["--stop-at -1", "--stop-at nan", "--iterations -1", "--name a/b"])
 def test_impossible_values_exit_with_2(options: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(options.split())

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from gymnasium.spaces import Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from games.game import Array, feature_box
 from marl.networks import policy_outputs
@@ -185,6 +185,76 @@ class Patience:
 
     def describe(self, params, state, lane=0):
         return str(state.step[lane])
+
+
+class Pledge(NamedTuple):
+    step: Array  # [B]
+    promise: Array  # [B] 1 or -1
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One seat, two idle actions; each of four steps pays what the first one shows, 1 or -1.
+
+    The fourth is the last, by the rules or by a limit.
+    """
+
+    truncates: bool
+    agents = ("believer",)
+    noise_sizes = (1, 0)
+
+    @property
+    def observation_spaces(self):
+        return (feature_box(2),)
+
+    @property
+    def action_spaces(self):
+        return (Discrete(2),)
+
+    def params(self):
+        return None
+
+    def init(self, params, noise):
+        return Pledge(np.zeros(len(noise), np.int64), np.where(noise[:, 0] < 0.5, 1, -1))
+
+    def step(self, params, state, actions, noise):
+        return state._replace(step=state.step + 1)
+
+    def observe(self, params, state, seat):
+        shown = np.stack([state.promise == 1, state.promise == -1], axis=1)
+        return (shown & (state.step == 0)[:, None]).astype(np.float32)
+
+    def legal(self, params, state, seat):
+        return None
+
+    def acting(self, params, state):
+        return np.ones((len(state.step), 1), bool)
+
+    def rewards(self, params, state):
+        return np.where(state.step > 0, state.promise, 0)[:, None].astype(np.float32)
+
+    def terminated(self, params, state):
+        return (state.step == 4) & (not self.truncates)
+
+    def truncated(self, params, state):
+        return (state.step == 4) & self.truncates
+
+    def describe(self, params, state, lane=0):
+        return str(state.step[lane])
+
+
+@dataclass(frozen=True)
+class Painted(Promise):
+    """Promises shown in a picture of 3 x 3 pixels."""
+
+    @property
+    def observation_spaces(self):
+        return (Box(0, 1, (3, 3), np.float32),)
+
+    def observe(self, params, state, seat):
+        picture = np.zeros((len(state.step), 3, 3), np.float32)
+        picture[:, 1, :2] = super().observe(params, state, seat)
+        return picture
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ def test_random_choices_are_legal_and_as_frequent_as_asked():
 
 
 QUICK = DQN(
-    steps=8192, num_lanes=64, horizon=4, gradient_steps=16, minibatch=64, learning_starts=256, learning_rate=1e-2,
+    steps=8192, num_lanes=64, horizon=4, gradient_steps=16, batch_size=64, learning_starts=256, learning_rate=1e-2,
     hidden=(16,), target_rate=0.1, gamma=1.0,
 )  # fmt: skip
 
@@ -160,11 +160,11 @@ def test_matching_pennies_against_a_biased_coin(settings):
     np.testing.assert_allclose(forward(policy.layers, torch.zeros(1, 5))[0], [0.2, -0.2], atol=0.1)
 
 
-@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("n_steps", [1, 3])
 @pytest.mark.parametrize("truncates", [False, True])
-def test_values_look_beyond_truncation_but_not_beyond_termination(truncates, n_step):
+def test_values_look_beyond_truncation_but_not_beyond_termination(truncates, n_steps):
     """Every step pays 1: worth 1 / (1 - gamma) where episodes are cut, the steps left where they end."""
-    settings = {"gamma": 0.75, "n_step": n_step, "huber": 10.0}
+    settings = {"gamma": 0.75, "n_steps": n_steps, "huber": 10.0}
     policy = DQN(**(vars(QUICK) | settings)).train(GameLanes(Wander(truncates), QUICK.num_lanes), [0], 0)[0]
     found = forward(policy.layers, torch.tensor([[0.5]])).max().item()
     assert found == pytest.approx(4.0 if truncates else 1.75, rel=0.1)
@@ -192,7 +192,7 @@ def parts(learner):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 def test_resumed_training_equals_straight_training_bit_for_bit(alpha):
-    dqn = DQN(**(vars(QUICK) | {"steps": 4 * 256, "priority_alpha": alpha, "n_step": 2, "capacity": 700}))
+    dqn = DQN(**(vars(QUICK) | {"steps": 4 * 256, "priority_alpha": alpha, "n_steps": 2, "capacity": 700}))
     straight, resumed = (dqn.learner(GameLanes(Lock(), 64), [0], 3) for _ in range(2))
     told = [straight.update() for _ in range(2)]
     resumed.load_state_dict(straight.state_dict())
@@ -261,8 +261,8 @@ def test_nothing_is_learnt_before_there_is_enough_to_learn_from():
         ({"gamma": 1.5}, "gamma"),
         ({"epsilon_end": -0.1}, "epsilon_end"),
         ({"target_rate": 2.0}, "target_rate"),
-        ({"n_step": 0}, "n_step"),
-        ({"minibatch": 2.5}, "minibatch"),
+        ({"n_steps": 0}, "n_steps"),
+        ({"batch_size": 2.5}, "batch_size"),
         ({"hidden": (0,)}, "hidden"),
         ({"learning_starts": 10**9}, "learning_starts"),
     ],

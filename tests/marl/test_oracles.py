@@ -18,7 +18,20 @@ from games.lanes import GameLanes
 from games.noise import Purpose
 from games.versus import Versus
 from marl.networks import FORBIDDEN
-from marl.oracles import DQN, ORACLES, PPO, SAC, SB3, BehaviouralCloning, Exact, JointTraining, Learner, Oracle
+from marl.oracles import (
+    A2C,
+    DQN,
+    ORACLES,
+    PPO,
+    SAC,
+    SB3,
+    BehaviouralCloning,
+    Exact,
+    JointTraining,
+    Learner,
+    Oracle,
+    RecurrentPPO,
+)
 from marl.policies import NeuralPolicy
 from marl.policy_files import load_policy, save_policy
 from tests.marl.small_games import Lock
@@ -63,6 +76,9 @@ def dialler():
 
 QUICK_PPO = PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,))
 QUICK = {
+    "a2c": Quick(
+        A2C(steps=65_536, num_lanes=64, horizon=4, learning_rate=2e-2, hidden=(16,)), lock, Lock.best, seeded=True
+    ),
     "behavioural_cloning": Quick(
         BehaviouralCloning(dialler(), steps=1024, num_lanes=64, epochs=10, learning_rate=2e-2, hidden=(16,)),
         lock,
@@ -99,7 +115,13 @@ QUICK = {
         seeded=True,
     ),
     "sac": Quick(
-        SAC(steps=4_096, num_lanes=64, horizon=16, random_steps=512, gradient_steps=8, batch_size=128, hidden=(16,)),
+        SAC(steps=4_096, num_lanes=64, gradient_steps=32, learning_starts=512, hidden=(16,)),
+        lock,
+        Lock.best,
+        seeded=True,
+    ),
+    "recurrent_ppo": Quick(
+        RecurrentPPO(steps=32_768, num_lanes=256, horizon=4, sequence=4, minibatches=2, learning_rate=2e-2, units=16),
         lock,
         Lock.best,
         seeded=True,

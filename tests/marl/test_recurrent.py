@@ -1,4 +1,4 @@
-"""Recurrent networks against torch's and a loop over numbers; their policies remember one episode each, in any lanes."""
+"""Recurrent networks against torch's and a loop over numbers; policies remember one episode each, in any lanes."""
 
 import json
 import math
@@ -17,7 +17,6 @@ from games.noise import Purpose
 from games.play import play, play_mixture
 from games.policies import Uniform
 from games.versus import Cast, Versus
-from marl import networks
 from marl.cells import CELLS
 from marl.gaussian import GaussianPolicy
 from marl.networks import Parameters, orthogonal_layers, policy_layers
@@ -36,7 +35,7 @@ every_torso = pytest.mark.parametrize("torso", [(), (6,), (6, 5)])
 def some_core(cell, torso=(), features=4, units=8, seed=0):
     """With biases that matter."""
     generator = np.random.default_rng(seed)
-    layers = recurrent_core(features, torso, cell, units, generator)
+    layers = recurrent_core((features,), torso, cell, units, generator)
     return [(weight, bias + torch.tensor(generator.normal(size=bias.shape) / 3).float()) for weight, bias in layers]
 
 

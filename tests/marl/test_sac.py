@@ -1,6 +1,7 @@
 """SAC's losses against independent loops, and what it learns against known optima."""
 
 import math
+from dataclasses import replace
 from itertools import product
 from statistics import NormalDist
 
@@ -21,7 +22,6 @@ from marl.networks import layer_inputs, policy_outputs
 from marl.oracles import SAC
 from marl.oracles.sac_kinds import input_gradient, kind_of
 from marl.oracles.sac_learner import Trainee
-from marl.policies import NeuralPolicy
 from marl.soft import (
     Choices,
     choice_gradient,
@@ -30,7 +30,7 @@ from marl.soft import (
     squashed_gradient,
     unit_actions,
 )
-from tests.marl.small_games import Fixed, Lock, Patience, Wander
+from tests.marl.small_games import Fixed, Patience, Wander
 
 CPU = torch.device("cpu")
 BOX = Box(np.array([-2.0, 0.0], np.float32), np.array([2.0, 1.0], np.float32))
@@ -65,7 +65,7 @@ def some_sample(space):
     sample = {name: some(ROWS, 4, seed=seed).float() for seed, name in enumerate(("observation", "next_observation"))}
     sample |= {"reward": some(ROWS, seed=3).float(), "discount": uniforms(ROWS, seed=4).round(decimals=0) * 0.9}
     if isinstance(space, Box):
-        return sample | {"action": torch.tensor(np.array([space.sample() for _ in range(ROWS)]))}
+        return sample | {"action": torch.tensor(generator.uniform(space.low, space.high, (ROWS, 2)).astype(np.float32))}
     masks = generator.random((2, ROWS, 2, 3)) < 0.5
     masks[..., 0] |= ~masks[..., :2].any(axis=-1)
     masks[:, :, 1, 2] = False  # the second wheel has two choices
@@ -223,87 +223,51 @@ def versus(game, others, num_lanes, seat=0):
     return Versus(GameLanes(game, num_lanes), populations, np.full(sizes, 1 / np.prod(sizes)), [seat])
 
 
-SMALL = SAC(steps=512, num_lanes=8, horizon=16, random_steps=64, gradient_steps=2, batch_size=32, hidden=(16,))
+SMALL = SAC(steps=512, num_lanes=8, horizon=16, learning_starts=64, gradient_steps=8, minibatch=32, hidden=(16,))
 
 
-class Rows:
-    """A replay that always draws the same rows."""
-
-    size = ROWS
-
-    def __init__(self, sample):
-        self.sample = sample
-
-    def draw(self, uniforms):
-        return None
-
-    def take(self, indices):
-        return self.sample
+def leaves(networks):
+    return [[tuple(part.detach().clone().requires_grad_() for part in pair) for pair in layers] for layers in networks]
 
 
-def textbook_step(trainee, sample, noise, learning_rate, rate):
-    """One step of everything by automatic differentiation and torch's Adam; actor, critics, targets, log temperature."""
-    space, temperature = trainee.kind, trainee.log_temperature.exp()
-    leaves = [
-        [tuple(part.clone().requires_grad_() for part in pair) for pair in layers]
-        for layers in (*trainee.actor.networks, *trainee.critics.networks)
-    ]
-    actor, critics = leaves[0], leaves[1:]
-    ahead, here = noise.chunk(2)
-    beyond = space.next_values(trainee.actor.networks[0], trainee.targets.networks, sample, temperature, ahead)
-    target = sample["reward"] + sample["discount"] * beyond
-    features = space.critic_features(sample)
-    values = [space.value(policy_outputs(critic, features), sample) for critic in critics]
-    sum((value - target).square().mean() / 2 for value in values).backward()
-    descend([part for critic in critics for pair in critic for part in pair], learning_rate)
-    improvement = space.improvement(policy_outputs(actor, sample["observation"]), critics, sample, temperature, here)
-    improvement.loss.mean().backward()
-    descend([part for pair in actor for part in pair], learning_rate)
-    off = (improvement.entropy - improvement.wanted).mean() / space.rows
-    targets = [
-        [(1 - rate) * old + rate * new for old, new in zip(*pairs, strict=True)]
-        for pairs in zip(
-            flat(trainee.targets.networks), [[p for pair in c for p in pair] for c in critics], strict=True
-        )
-    ]
-    return leaves, targets, (trainee.log_temperature - trainee.settings.temperature_rate * off).item()
-
-
-def flat(networks):
-    return [[part for pair in layers for part in pair] for layers in networks]
-
-
-def descend(parts, learning_rate):
-    torch.optim.Adam(parts, lr=learning_rate, eps=1e-5).step()
+def assert_gradients(ours, networks):
+    for layers, parts in zip(networks, ours, strict=True):
+        for (weight, bias), found in zip(layers, parts, strict=True):
+            torch.testing.assert_close(found, (weight.grad, bias.grad), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("space", [BOX, WHEELS], ids=str)
 def test_a_gradient_step_is_that_of_automatic_differentiation(space):
-    sample, seen = some_sample(space), Box(-1, 1, (4,))
-    settings = SAC(batch_size=ROWS, hidden=(8,), choice_entropy=0.5, temperature=0.3, temperature_rate=0.1)
-    trainee = Trainee(settings, seen, space, 0, 0, "cpu", None)
-    trainee.actor.networks[0][-1][0].mul_(100)  # gradients far above what Adam adds to their deviation
-    noise = torch.tensor(trainee.noise.draw(3, 0, ROWS, 2 + 2 * trainee.kind.rows)[:, 2:].T.copy())
-    leaves, targets, log_temperature = textbook_step(trainee, sample, noise, 0.01, settings.target_rate)
-    trainee.step(Rows(sample), 0.01)
-    found = flat([*trainee.actor.networks, *trainee.critics.networks, *trainee.targets.networks])
-    expected = flat(leaves) + targets
-    for ours, theirs in zip(found, expected, strict=True):
-        for part, other in zip(ours, theirs, strict=True):
-            torch.testing.assert_close(part, other.detach(), rtol=1e-3, atol=2e-5)
-    assert trainee.log_temperature.item() == pytest.approx(log_temperature, rel=1e-4)
-    told = trainee.watched()
-    assert told["actor_loss"] != 0
-    assert told["q_min"] < told["q_mean"] < told["q_max"]
+    """Critics first, then the actor by the new critics, the temperature by its entropy, and the slow critics."""
+    sample, noise = some_sample(space), uniforms(4, ROWS)
+    settings = SAC(hidden=(8,), choice_entropy=0.5, temperature=0.3, temperature_rate=0.1)
+    trainee = Trainee(settings, Box(-1, 1, (4,)), space, 0, 0, "cpu", None)
+    ours, slow = trainee.kind, trainee.targets.vector.clone()
+    (actor,), critics = leaves(trainee.actor.networks), leaves(trainee.critics.networks)
+    beyond = ours.next_values(actor, trainee.targets.networks, sample, TEMPERATURE, noise[:2]).detach()
+    taught = trainee.step(sample, noise, 0.01)
+
+    features, target = ours.critic_features(sample), sample["reward"] + sample["discount"] * beyond
+    values = [ours.value(policy_outputs(critic, features), sample) for critic in critics]
+    sum((value - target).square().mean() / 2 for value in values).backward()
+    assert_gradients(trainee.critics.gradients, critics)
+    outputs = policy_outputs(actor, sample["observation"])
+    expected = ours.improvement(outputs, trainee.critics.networks, sample, TEMPERATURE, noise[2:])
+    expected.loss.mean().backward()
+    assert_gradients(trainee.actor.gradients, [actor])
+    torch.testing.assert_close(taught.target, target)
+    torch.testing.assert_close(trainee.targets.vector, 0.99 * slow + 0.01 * trainee.critics.vector)
+    off = (expected.entropy - expected.wanted).mean() / 2
+    torch.testing.assert_close(trainee.log_temperature, TEMPERATURE.log() - 0.1 * off.detach())
 
 
 def test_the_temperature_rises_where_entropy_is_too_low_and_falls_where_it_is_too_high():
     """A share of 1 of what uniform play has cannot be exceeded; a share of 0 always is."""
     for share, rises in ((1.0, True), (0.0, False)):
-        settings = SAC(batch_size=ROWS, hidden=(8,), choice_entropy=share)
+        settings = SAC(minibatch=ROWS, hidden=(8,), choice_entropy=share)
         trainee = Trainee(settings, Box(-1, 1, (4,)), WHEELS, 0, 0, "cpu", None)
         trainee.actor.networks[0][-1][0].mul_(100)
-        trainee.step(Rows(some_sample(WHEELS)), 1e-3)
+        trainee.step(some_sample(WHEELS), uniforms(4, ROWS), 1e-3)
         assert (trainee.log_temperature > 0) == rises
 
 
@@ -311,13 +275,12 @@ def test_the_temperature_rises_where_entropy_is_too_low_and_falls_where_it_is_to
 def test_values_look_beyond_truncation_but_not_beyond_termination(truncates):
     """Every step pays 1: worth 1 / (1 - gamma) where episodes are cut, the steps left where they end."""
     sac = SAC(
-        steps=8_000,
+        steps=6_400,
         num_lanes=16,
-        horizon=50,
-        random_steps=160,
-        gradient_steps=4,
-        batch_size=64,
-        learning_rate=3e-3,
+        learning_starts=160,
+        gradient_steps=16,
+        minibatch=64,
+        learning_rate=1e-2,
         gamma=0.75,
         target_rate=0.05,
         temperature=1e-6,
@@ -331,23 +294,22 @@ def test_values_look_beyond_truncation_but_not_beyond_termination(truncates):
     assert value.flatten().tolist() == pytest.approx([4.0 if truncates else 1.75] * 2, rel=0.1)
 
 
-@pytest.mark.parametrize("n_steps", [1, 3])
-def test_the_regulator_is_learnt(n_steps):
+def test_the_regulator_is_learnt():
     """At least 95 % of what the optimum gains over doing nothing."""
     game = games.make("lqr")
     sac = SAC(
-        steps=8_000,
-        num_lanes=8,
-        random_steps=800,
-        gradient_steps=4,
-        batch_size=64,
-        learning_rate=3e-3,
+        steps=12_800,
+        num_lanes=32,
+        horizon=4,
+        gradient_steps=8,
+        minibatch=64,
+        learning_rate=5e-3,
         gamma=1.0,
-        n_steps=n_steps,
+        n_step=2,
         hidden=(32, 32),
         box_entropy=-2.0,
     )
-    policy = sac.train(GameLanes(game, 8), [0], 0)[0]
+    policy = sac.train(GameLanes(game, sac.num_lanes), [0], 0)[0]
     assert isinstance(policy, GaussianPolicy)
     best, idle = game.values(game.gains)[0], game.values(np.zeros_like(game.gains))[0]
     assert earned(game, policy) > idle + 0.95 * (best - idle)
@@ -366,10 +328,10 @@ def earned(game, policy, episodes=400):
 PENNIES = SAC(
     steps=2_048,
     num_lanes=32,
-    horizon=16,
-    random_steps=256,
-    gradient_steps=4,
-    batch_size=64,
+    horizon=4,
+    learning_starts=256,
+    gradient_steps=16,
+    minibatch=64,
     learning_rate=1e-2,
     hidden=(16,),
 )
@@ -380,7 +342,7 @@ def test_rewards_may_be_of_any_size(size):
     """The first player matches: heads against a coin that shows heads more often."""
     payoffs = size * np.array(matching_pennies().payoffs)
     lanes = versus(NormalForm(payoffs), {1: [Fixed((0.7, 0.3))]}, PENNIES.num_lanes)
-    policy = PENNIES.train(lanes, [0], 0)[0]
+    policy = replace(PENNIES, normalise_rewards=True).train(lanes, [0], 0)[0]
     assert policy.probabilities(np.zeros((1, 5), np.float32), None)[0].tolist() == [[1.0, 0.0]]
 
 
@@ -400,6 +362,22 @@ def test_several_seats_learn_at_once():
     assert {"entropy/0", "entropy/1", "q_max/0", "return/1"} <= told[-1].keys()
 
 
+def test_values_stay_what_they_were_when_rewards_become_larger():
+    settings = SAC(hidden=(8,), normalise_rewards=True)
+    trainee, features = Trainee(settings, Box(-1, 1, (4,)), WHEELS, 0, 0, "cpu", None), some(5, 4).float()
+
+    def told():
+        values = policy_outputs(trainee.critics.networks[0], features) * trainee.scale.size
+        return values, trainee.log_temperature.exp() * trainee.scale.size
+
+    trainee._rescale(torch.full((9,), 3.0))
+    before = told()
+    assert trainee.scale.size == 3
+    trainee._rescale(torch.full((9,), -4.0))
+    assert trainee.scale.size == pytest.approx(12.5**0.5)
+    torch.testing.assert_close(told(), before)
+
+
 def weights(learner):
     return [part for policy in learner.policies.values() for layer in policy.layers for part in layer]
 
@@ -408,7 +386,7 @@ def weights(learner):
 def test_resumed_training_equals_straight_training_bit_for_bit(game):
     def learner():
         lanes = GameLanes(games.make(game), SMALL.num_lanes)
-        return SMALL.learner(lanes, range(len(lanes.agents)), 3)
+        return replace(SMALL, normalise_rewards=True, n_step=2).learner(lanes, range(len(lanes.agents)), 3)
 
     straight, resumed = learner(), learner()
     told = [straight.update() for _ in range(2)]
@@ -469,7 +447,7 @@ def test_training_goes_on_from_a_policy(game):
 
 
 def test_random_play_keeps_to_its_uniforms():
-    held = SAC(steps=512, num_lanes=4, horizon=4, hold=3, random_steps=256)
+    held = SAC(steps=512, num_lanes=4, horizon=4, hold=3, learning_starts=256)
     learner = held.learner(GameLanes(games.make("lqr"), 4), [0], 0)
     for _ in range(3):
         learner.experience.play(learner._players(), 4)
@@ -490,15 +468,14 @@ def test_weights_that_are_no_longer_finite_are_told():
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"steps": 100}, "less than one update"),
-        ({"train_every": 7}, "must divide"),
+        ({"steps": 10}, "less than one update"),
         ({"gamma": 1.5}, "gamma"),
         ({"learning_rate": float("nan")}, "learning_rate"),
         ({"temperature": 0.0}, "temperature"),
         ({"choice_entropy": 2.0}, "choice_entropy"),
-        ({"batch_size": 0}, "batch_size"),
+        ({"minibatch": 0}, "minibatch"),
         ({"capacity": 4}, "capacity"),
-        ({"random_steps": 20_000}, "random_steps"),
+        ({"learning_starts": 20_001}, "learning_starts"),
         ({"hidden": (0,)}, "hidden"),
     ],
 )

@@ -27,6 +27,7 @@ from marl.oracles import SB3, Exact
 from marl.oracles.sb3 import ALGORITHMS
 from marl.policy_files import load_policy, save_policy
 from marl.psro import best_response, psro
+from marl.state_files import load_state, save_state
 from metasolvers import zero_sum_nash
 from tests.marl.small_games import Patience
 
@@ -55,9 +56,9 @@ QUICK = {
 every_algorithm = pytest.mark.parametrize("name", ALGORITHMS)
 
 
-def lanes_for(game, num_lanes=8, seat=0):
+def lanes_for(game, num_lanes=8, seat=0, put=np.asarray):
     populations = [[Uniform.of(space)] for space in game.action_spaces]
-    return Versus(GameLanes(game, num_lanes), populations, np.ones((1,) * len(populations)), [seat])
+    return Versus(GameLanes(game, num_lanes, put=put), populations, np.ones((1,) * len(populations)), [seat])
 
 
 def oracle_of(name, **changes):
@@ -111,38 +112,62 @@ def test_it_learns_and_tells(name, trained):
 
 
 @every_algorithm
-def test_training_resumes_bit_for_bit(name, trained):
+def test_training_resumes_bit_for_bit(name, trained, tmp_path):
     straight, _, state, second = trained(name)
+    save_state(tmp_path / "state", state)
     resumed = learner_of(name)
-    resumed.load_state_dict(state)
+    resumed.load_state_dict(load_state(tmp_path / "state"))
     np.testing.assert_equal(resumed.update(), second)
     ours, theirs = (learner.policies[0].tensors for learner in (resumed, straight))
     assert all(torch.equal(ours[part], theirs[part]) for part in ours)
 
 
-@every_algorithm
-def test_its_policy_plays_what_stable_baselines_would(name, trained, tmp_path):
-    """Greedily, along episodes, memories and all; so do its pickled and its saved copies."""
-    learner = trained(name)[0]
+def check_plays_alike(learner, game, folder):
+    """The policy, its pickled and its saved copy play what the algorithm would, greedily, memories and all."""
     policy = learner.policies[0]
     assert isinstance(policy, Policy)
-    save_policy(policy, tmp_path / "policy")
-    players = [policy, pickle.loads(pickle.dumps(policy)), load_policy(tmp_path / "policy")]
-    lanes = lanes_for(make(QUICK[name][0]))
+    save_policy(policy, folder / "policy")
+    players = [policy, pickle.loads(pickle.dumps(policy)), load_policy(folder / "policy")]
+    lanes = lanes_for(make(game))
     lanes.reset(7)
     memories = [player.start(8) for player in players]
     theirs, fresh = None, np.ones(8, bool)
-    for _ in range(6):
+    for _ in range(4):
         seen, legal = lanes.observe(0), lanes.legal(0)
-        masked = {"action_masks": np.where(lanes.acting, legal[0], True)} if name == "MaskablePPO" else {}
+        masked = {"action_masks": np.where(lanes.acting, legal[0], True)} if legal is not None else {}
         wanted, theirs = learner.model.predict(seen, theirs, fresh, deterministic=True, **masked)
         for index, player in enumerate(players):
             actions, memories[index] = player.act(seen, legal, memories[index], np.zeros((8, 0), np.float32))
             np.testing.assert_allclose(actions, wanted, rtol=1e-5, atol=1e-6)
         assert actions.dtype == learner.view.action_space.dtype
         outcome = lanes.step((actions,))
-        assert not outcome.done.any() or name == "MaskablePPO"  # so that memories need no fresh start
+        assert not outcome.done.any() or memories[0] is None  # or memories would need a fresh start
         fresh = np.zeros(8, bool)
+
+
+@every_algorithm
+def test_its_policy_plays_what_stable_baselines_would(name, trained, tmp_path):
+    check_plays_alike(trained(name)[0], QUICK[name][0], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "game"),
+    [
+        (SB3("PPO", 64, 8, "CnnPolicy", {"n_steps": 8, "batch_size": 64, "n_epochs": 1}), "pong(pixels=True)"),
+        (SB3("A2C", 64, 8, settings={"policy_kwargs": {"activation_fn": "ReLU"}}), "bucket_brigade"),
+        (SB3("RecurrentPPO", 64, 8, settings=BATCHED | {"n_steps": 8, "policy_kwargs": {"n_lstm_layers": 2}}), "lqr"),
+        (SB3("SAC", 64, 8, settings=REPLAY | {"use_sde": True, "ent_coef": "auto_0.1"}), "pendulum"),
+        (
+            SB3("PPO", 128, 8, settings=BATCHED | {"use_sde": True, "policy_kwargs": {"squash_output": True}}),
+            "pendulum",
+        ),
+    ],
+)
+def test_other_networks_and_spaces(oracle, game, tmp_path):
+    """Pictures, several factors, stacked memories of continuous players, noise that depends on states."""
+    learner = oracle.learner(lanes_for(make(game)), [0], 3)
+    learner.update()
+    check_plays_alike(learner, game, tmp_path)
 
 
 def test_drawn_choices_have_the_networks_probabilities():
@@ -332,11 +357,37 @@ def test_weights_that_are_no_longer_finite_are_told(name):
 
 
 def test_lanes_of_tensors_train_the_same_policy():
-    game = make("cart_pole")
     told = [
-        oracle_of("A2C").learner(GameLanes(game, 8, put=put), [0], 3).update() for put in (np.asarray, torch.as_tensor)
+        oracle_of("MaskablePPO").learner(lanes_for(KUHN, put=put), [0], 3).update()
+        for put in (np.asarray, torch.as_tensor)
     ]
     np.testing.assert_equal(told[0], told[1])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("name", ["DQN", "SAC", "MaskablePPO"])
+def test_lanes_and_learner_may_live_on_cuda(name, tmp_path):
+    def make_learner():
+        lanes = lanes_for(make(QUICK[name][0]), put=partial(torch.as_tensor, device="cuda"))
+        return oracle_of(name).learner(lanes, [0], 3, device="cuda")
+
+    straight, resumed = make_learner(), make_learner()
+    straight.update()
+    save_state(tmp_path / "state", straight.state_dict())
+    resumed.load_state_dict(load_state(tmp_path / "state"))
+    straight.update()
+    resumed.update()
+    ours, theirs = (learner.policies[0] for learner in (resumed, straight))
+    assert ours.device.type == "cuda"
+    for part in ours.tensors:
+        torch.testing.assert_close(ours.tensors[part], theirs.tensors[part], rtol=1e-3, atol=1e-4)
+
+
+def test_replays_are_no_larger_than_the_training():
+    settings = {name: value for name, value in REPLAY.items() if name != "buffer_size"}
+    learner = SB3("DQN", 512, 8, settings=settings).learner(lanes_for(make("cart_pole")), [0], 0)
+    assert learner.model.replay_buffer.observations.shape == (64, 8, 4)
 
 
 def test_spoilt_files_are_refused(tmp_path):
