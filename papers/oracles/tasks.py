@@ -1,7 +1,7 @@
 """What learners are compared on: each task with its oracle, its bar and whoever else is measured on it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -121,8 +121,8 @@ CONTROL: dict[str, Task] = {
         beside="scripted spread 1 (exact); published PPO -81.6 a night, where uniform play has -87.9",
     ),
     "joint_kappa_0.1": Task(
-        "joint PPO, team reward, Bucket Brigade minimal_specialization with kappa 0.1, 1M steps",
-        TEAM,
+        "joint PPO, team reward, Bucket Brigade minimal_specialization with kappa 0.1, 2.5M steps",
+        replace(TEAM, ppo=replace(TEAM.ppo, steps=2_500_000)),
         0.9,
         partial(brigade, BucketBrigade("minimal_specialization", kappa=0.1)),
         unit="of the gap from uniform play to the optimum",
