@@ -6,7 +6,7 @@ import games
 from games.lanes import GameLanes
 from games.play import play
 from games.wrappers import stacked
-from marl.oracles import PPO, RecurrentPPO
+from marl.oracles import PPO
 
 T_MAZE = games.make("t_maze", length=2)
 

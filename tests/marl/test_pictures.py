@@ -91,7 +91,7 @@ def test_a_lit_spot_is_found_and_files_keep_how(shape, tmp_path):
     policy = FIND.train(GameLanes(game, FIND.num_lanes), [0], 0)[0]
     assert found(game, policy) > 0.98
     save_policy(policy, tmp_path / "policy")
-    for again in (load_policy(tmp_path / "policy"), pickle.loads(pickle.dumps(policy))):  # noqa: S301 (just made)
+    for again in (load_policy(tmp_path / "policy"), pickle.loads(pickle.dumps(policy))):
         seen = game.observe(None, game.init(None, np.random.default_rng(0).random((200, 2))), 0)
         acted = [player.act(seen, None, None, np.zeros((200, 0)))[0] for player in (policy, again)]
         np.testing.assert_array_equal(*acted)

@@ -292,7 +292,7 @@ class Counted:
     "lanes", [GameLanes(Wander(True), 6), GameLanes(Wander(False), 6), SteppedLanes(Counting(), 6)], ids=str
 )
 def test_bootstrapping_at_time_limits_is_that_of_a_scalar_loop(lanes):
-    """The critic values what it sees at 10 + its first feature; only where time ran out does that count beyond the end."""
+    """The critic says 10 + the first feature; only where time ran out does that count beyond the end."""
     lanes.reset(0)
     collector = Collector(lanes, horizon=7)
     layers = policy_layers(1, (4,), (2,), np.random.default_rng(0))
