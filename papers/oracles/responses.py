@@ -56,8 +56,10 @@ def found(game: TreeGame, policy: Policy, seat: int, populations: list[list[Poli
         rows = np.stack([tabulate(game, other, player) for other in policies])
         parts.append(part_of_mixture(tree, player, rows, np.full(len(rows), 1 / len(rows))))
     best = best_responses(tree, profile(tree, parts))[seat].value
-    recurrent = isinstance(policy, RecurrentPolicy)
-    parts[seat] = remembered(game, policy, seat) if recurrent else tabulate(game, policy, seat)
+    if isinstance(policy, RecurrentPolicy):
+        parts[seat] = remembered(game, policy, seat)
+    else:
+        parts[seat] = tabulate(game, policy, seat)
     return Found(float(expected_returns(tree, profile(tree, parts))[seat]), float(best))
 
 
