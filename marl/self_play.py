@@ -3,6 +3,8 @@
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from games.game import Outcome, Policy
 from games.lanes import to_numpy
@@ -102,6 +104,10 @@ class SelfPlay:
     def _built(self, layers: Layers) -> Policy:
         return self.ppo.collector.rollouts[0].head.policy(layers, greedy=False)
 
+    def _placed(self, part: Any) -> Tensor:
+        """A copy where the learner is, of what may lie in a file."""
+        return torch.as_tensor(part).to(self.ppo.collector.device, copy=True)
+
     def state_dict(self) -> dict[str, Any]:
         players = [(player.number, player.update, list(self._layers(player.policy))) for player in self.players]
         return {
@@ -113,7 +119,12 @@ class SelfPlay:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()`; that of the lanes is to be loaded next."""
-        self.players = [Snapshot(number, update, self._built(layers)) for number, update, layers in state["players"]]
+        self.players = [
+            Snapshot(
+                number, update, self._built([(self._placed(weight), self._placed(bias)) for weight, bias in layers])
+            )
+            for number, update, layers in state["players"]
+        ]
         self.pool.load_state_dict(state["pool"], {player.number: player.policy for player in self.players})
         self.chances, self.returns = np.array(state["chances"]), np.array(state["returns"])
         self.versus.cast.draw_from(*self._profiles(self.players, self.chances))

@@ -18,6 +18,19 @@ class JointTraining:
 
     By default everybody learns for itself (independent PPO [de Witt et al. 2020]). With shared parameters and a central
     critic it is MAPPO [Yu et al. 2022]. Raises ValueError for settings that cannot be trained with.
+
+    >>> import torch
+    >>> from games import make
+    >>> from games.lanes import GameLanes
+    >>> torch.set_num_threads(1)  # small networks are fastest so
+    >>> team = JointTraining(PPO(steps=1024, num_lanes=64), sharing="shared", critic="central", team_share=1.0)
+    >>> policies = team.train(GameLanes(make("bucket_brigade"), 64), seats=range(4), seed=0)
+    >>> sorted(policies)
+    [0, 1, 2, 3]
+    >>> self_play = JointTraining(PPO(steps=1024, num_lanes=64), learning_seats=(0,), opponents="pfsp_hard")
+    >>> metrics = self_play.learner(GameLanes(make("pong"), 64), seats=(0, 1), seed=0).update()
+    >>> metrics["pool"], metrics["staleness"]
+    (1, 1.0)
     """
 
     ppo: PPO = field(default_factory=PPO)

@@ -11,6 +11,7 @@ from games.normal_form import NormalForm, matching_pennies, rock_paper_scissors
 from games.signaling import Signaling
 from marl.oracles import PPO, JointTraining
 from marl.policies import NeuralPolicy
+from marl.state_files import load_state, save_state
 from tests.marl.small_games import Fixed
 
 PPO_QUICK = PPO(steps=4096, num_lanes=64, horizon=4, minibatches=2, learning_rate=1e-2, hidden=(16,))
@@ -106,7 +107,7 @@ def test_a_team_learns_to_agree():
 
 
 @pytest.mark.parametrize("settings", [SELF_PLAY, JointTraining(PPO_QUICK, "shared", "central", 0.5)])
-def test_resumed_training_equals_straight_training_bit_for_bit(settings):
+def test_resumed_training_equals_straight_training_bit_for_bit(settings, tmp_path):
     """With a full pool, episodes that go on, and players who have left the pool but not their episode."""
     game = NormalForm(rock_paper_scissors().payoffs, rounds=30)
     straight, resumed = learner(settings, game, 3), learner(settings, game, 3)
@@ -114,7 +115,8 @@ def test_resumed_training_equals_straight_training_bit_for_bit(settings):
         straight.update()
     if settings.opponents:
         assert len(straight.self_play.pool) == 3 < len(straight.self_play.players)
-    resumed.load_state_dict(straight.state_dict())
+    save_state(tmp_path / "state", straight.state_dict())
+    resumed.load_state_dict(load_state(tmp_path / "state"))
     for _ in range(6):
         np.testing.assert_equal(resumed.update(), straight.update())
     assert all(map(torch.equal, weights(straight.policies[0]), weights(resumed.policies[0])))
@@ -206,3 +208,27 @@ def test_impossible_settings_are_refused(settings, complaint):
 def test_games_that_do_not_fit_are_refused(settings, game, complaint):
     with pytest.raises(ValueError, match=complaint):
         learner(settings, game)
+
+
+def on_cuda(array):
+    return torch.as_tensor(array, device="cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_self_play_may_live_on_cuda():
+    lanes = [GameLanes(rock_paper_scissors(), 64, put=on_cuda) for _ in range(2)]
+    straight, resumed = (SELF_PLAY.learner(some, [0, 1], 3, device="cuda") for some in lanes)
+    for _ in range(3):
+        told = straight.update()
+    assert all(np.isfinite(told[name]) for name in ("entropy", "rating", "staleness", "win_rate"))
+    resumed.load_state_dict(straight.state_dict())
+    resumed.update()
+    assert resumed.policies[0].device.type == "cuda"
+
+
+def test_lanes_of_tensors_train_the_same():
+    lanes = [GameLanes(rock_paper_scissors(), 64, put=put) for put in (np.asarray, torch.as_tensor)]
+    numpy_, tensors = (SELF_PLAY.learner(some, [0, 1], 3) for some in lanes)
+    for _ in range(3):
+        np.testing.assert_equal(numpy_.update(), tensors.update())
