@@ -376,7 +376,7 @@ def test_help_leaves_torch_alone() -> None:
 def test_policies_play_in_both_ways_where_their_oracle_has_a_choice() -> None:
     layers = orthogonal_layers((3, 4, 2), 1.0, np.random.default_rng(0))
     policy = NeuralPolicy(layers, (2,), flat=True, greedy=True)
-    core = recurrent_core(3, (), "gru", 4, np.random.default_rng(0))
+    core = recurrent_core((3,), (), "gru", 4, np.random.default_rng(0))
     cell = RecurrentPolicy(core, NeuralPolicy(layers[1:], (2,), flat=True))
     assert ways(ORACLES["dqn"](), policy) == {"as handed out": policy}
     assert [player.noise_size for player in ways(ORACLES["ppo"](), policy).values()] == [0, 1]
