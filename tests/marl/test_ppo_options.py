@@ -289,7 +289,9 @@ class Counted:
 
 
 @pytest.mark.parametrize(
-    "lanes", [GameLanes(Wander(True), 6), GameLanes(Wander(False), 6), SteppedLanes(Counting(), 6)], ids=str
+    "lanes",
+    [GameLanes(Wander(True), 6), GameLanes(Wander(False), 6), SteppedLanes(Counting(), 6)],
+    ids=["cut", "over", "stepped"],
 )
 def test_bootstrapping_at_time_limits_is_that_of_a_scalar_loop(lanes):
     """The critic says 10 + the first feature; only where time ran out does that count beyond the end."""
