@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete
 from games.game import Array
 from games.lanes import GameLanes
 from games.play import play
-from marl.oracles import PPO, RecurrentPPO
+from marl.oracles import PPO
 from marl.policy_files import load_policy, save_policy
 
 
@@ -126,8 +126,6 @@ def test_whole_rollouts_are_valued_step_by_step():
     torch.testing.assert_close(values.flatten(), trainee.values(seen.flatten(0, 1)))
 
 
-def test_networks_that_see_no_pictures_say_so():
-    with pytest.raises(ValueError, match="use PPO"):
-        RecurrentPPO(num_lanes=8).learner(GameLanes(FindSpot(), 8), [0], 0)
+def test_pictures_that_are_too_small_are_refused():
     with pytest.raises(ValueError, match="at least 3 pixels"):
         FIND.learner(GameLanes(FindSpot((1, 2, 2)), 128), [0], 0)
