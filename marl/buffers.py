@@ -96,7 +96,7 @@ class Rows:
 
 def _bytes(rows: np.ndarray) -> np.ndarray:
     """[M, size of a row] uint8 of structured rows [M]."""
-    return np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
+    return np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), rows.dtype.itemsize)
 
 
 def _part(rows: Tensor, kind: np.dtype, first: int) -> Tensor:
