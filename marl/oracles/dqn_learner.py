@@ -13,6 +13,7 @@ from games.game import Array, Lanes, Legal, Policy, factors
 from games.noise import Noise, Purpose, unit_seed
 from marl.buffers import Replay, precise
 from marl.experience import Experience
+from marl.losses import explained_variance
 from marl.networks import FORBIDDEN, Layers, Parameters, backward, clip_norm, last_outputs, layer_inputs, policy_outputs
 from marl.oracles.dqn import DQN
 from marl.policies import NeuralPolicy, draw, like, masked, padded, tensor
@@ -20,7 +21,7 @@ from marl.prioritised import Prioritised
 from marl.q_learning import Branches, Miss, q_loss, q_targets
 from marl.scales import RewardScale
 
-WATCHED = ("loss", "td_error", "q_mean", "q_min", "q_max", "grad_norm")
+WATCHED = ("loss", "td_error", "explained_variance", "q_mean", "q_min", "q_max", "grad_norm")
 
 
 class DQNLearner:
@@ -71,7 +72,8 @@ class DQNLearner:
         """Some steps and the gradient steps that follow; metrics are named `.../seat` where several seats learn.
 
         `return` is the mean of each lane's last whole episode (nan before the first) and `return_error` its standard
-        error; `epsilon` the share of random choices in them; the rest is of the last gradient step, and nan before it.
+        error; `epsilon` the share of random choices in them; the rest is of the last gradient step's minibatch, and nan
+        before the first.
         Raises FloatingPointError where a loss is no longer finite.
         """
         settings, update = self.settings, self.done_updates
@@ -158,8 +160,9 @@ class Trainee:
             self._rescale()
         for _ in range(gradient_steps):
             missed, norm = self._step(learning_rate, beta)
-        chosen, errors = missed.chosen * self.scale.size, missed.errors.abs() * self.scale.size
-        watched = (missed.losses.mean(), errors.mean(), chosen.mean(), chosen.min(), chosen.max(), norm)
+        chosen, errors = (part.flatten() * self.scale.size for part in (missed.chosen, missed.errors))
+        fit = explained_variance(chosen - errors, chosen, torch.ones_like(chosen))
+        watched = (missed.losses.mean(), errors.abs().mean(), fit, chosen.mean(), chosen.min(), chosen.max(), norm)
         return dict(zip(WATCHED, torch.stack(watched).tolist(), strict=True))
 
     def _rescale(self) -> None:
