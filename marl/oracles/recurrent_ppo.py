@@ -40,6 +40,9 @@ class RecurrentPPO(PPO):
     """Long short-term memory, or gated recurrent units."""
     units: int = 64
     """Of each cell."""
+    span: int = 32
+    """Steps that cells remember for at most to begin with; they learn to remember for longer, or for less. Let it be
+    about what has to be bridged, or more."""
     sequence: int = 16
     """Steps that gradients go back through at most; minibatches are of such sequences."""
     burn_in: int = 0
@@ -49,9 +52,10 @@ class RecurrentPPO(PPO):
         super().__post_init__()
         if self.cell not in NAMES:
             raise unknown("cell", self.cell, NAMES)
-        whole("units", self.units, 1, MOST_UNITS)
-        whole("sequence", self.sequence, 1)
-        whole("burn_in", self.burn_in, 0)
+        whole("units", self.units, most=MOST_UNITS)
+        whole("span", self.span)
+        whole("sequence", self.sequence)
+        whole("burn_in", self.burn_in, least=0)
         if self.horizon % self.sequence:
             raise ValueError(f"sequence={self.sequence} must divide horizon={self.horizon} evenly")
         if self.burn_in > self.horizon:

@@ -104,7 +104,8 @@ class RecurrentTrainee:
         shapes = (shape, (*shape[:-1], features_seen))
         generator = np.random.default_rng(unit_seed(seed, f"init/{name}"))
         actor, critic = (
-            recurrent_core(part, settings.hidden, settings.cell, settings.units, generator) for part in shapes
+            recurrent_core(part, settings.hidden, settings.cell, settings.units, settings.span, generator)
+            for part in shapes
         )
         actor += self.head.layers(settings.units, (), generator)
         critic += orthogonal_layers((settings.units, 1), 1.0, generator)
