@@ -18,16 +18,17 @@ if TYPE_CHECKING:
     from games.game import Game, Playable, Policy
     from games.versus import Populations
 
+LITTLE: dict[str, Any] = {"steps": 512, "num_lanes": 16, "horizon": 16, "epochs": 1, "minibatches": 1, "hidden": (16,)}
 SMALL: dict[str, dict[str, Any]] = {
     "a2c": {"steps": 512, "num_lanes": 16, "horizon": 16, "hidden": (16,)},
-    "ppo": {"steps": 512, "num_lanes": 16, "horizon": 16, "epochs": 1, "minibatches": 1, "hidden": (16,)},
-    "recurrent_ppo": {"steps": 512, "num_lanes": 16, "horizon": 16, "epochs": 1, "minibatches": 1, "units": 8},
-    "dqn": {"steps": 512, "num_lanes": 4, "gradient_steps": 4, "minibatch": 16, "learning_starts": 64, "hidden": (16,)},
-    "sac": {"steps": 512, "num_lanes": 4, "horizon": 16, "random_steps": 64, "batch_size": 16, "hidden": (16,)},
+    "ppo": LITTLE,
+    "joint": {"ppo": PPO(**LITTLE)},
+    "recurrent_ppo": LITTLE | {"hidden": (), "units": 8},
+    "dqn": {"steps": 512, "num_lanes": 4, "gradient_steps": 2, "learning_starts": 64, "hidden": (16,)},
+    "sac": {"steps": 512, "num_lanes": 4, "gradient_steps": 2, "learning_starts": 64, "hidden": (16,)},
     "behavioural_cloning": {"steps": 512, "num_lanes": 8, "epochs": 2, "hidden": (16,)},
     "sb3": {"algorithm": "A2C", "steps": 256, "num_lanes": 4},
 }
-SMALL["joint"] = {"ppo": PPO(**SMALL["ppo"])}
 """Budgets that take seconds, by oracle: what differs from its defaults."""
 
 

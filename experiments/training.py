@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from analysis.figures import draw
 from analysis.numbers import shown
 from analysis.robust import interval
 from analysis.trainings import WATCHED, evaluation_table, read_metrics, watched
@@ -72,9 +73,11 @@ def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
             remove(run.path / "checkpoint")  # replays may be large, and nothing is left to go on with
         show.working("playing fresh episodes")
         rows = _evaluation(lesson, run, others, store.load(TRAINED).policy)
-    for tracker in kept:
-        tracker.write(rows)
-        tracker.close()
+        for tracker in kept:
+            tracker.write(rows)
+            tracker.close()
+        show.working("drawing the learning curve")
+        draw(run.path)
     curve = store.load(TRAINED).curve
     steps = int(curve[-1]["steps"]) if curve else 0
     run.write_json("summary.json", {"steps": steps, "evaluation": rows})
@@ -236,7 +239,7 @@ def _report(lesson: "Lesson", run: RunFolder, steps: int, rows: Rows) -> list[st
             for play, *cells in lines
         ),
         f"in {run.path}:",
-        "  policy, metrics.jsonl, evaluation, run.json, summary.json",
+        "  policy, figures/learning_curve.png, metrics.jsonl, evaluation, run.json, summary.json",
         "next:",
         *(f"  {invocation()} {command} {folder}" for command in ("show", "play")),
         *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),

@@ -115,8 +115,11 @@ def in_bfloat16(layers: Layers) -> Layers:
     return [*((weight.bfloat16(), bias.bfloat16()) for weight, bias in layers[:-1]), layers[-1]]
 
 
-FILTERS = {36: ((32, 8), (64, 4), (64, 3)), 10: ((16, 4), (32, 3)), 3: ((16, 3),)}
-"""(filters, pixels across) of each convolution, for pictures of at least so many pixels [36: Mnih et al. 2015]."""
+FILTERS = {64: ((32, 8), (64, 4), (64, 3)), 20: ((16, 8), (32, 4)), 10: ((16, 4), (32, 3)), 3: ((16, 3),)}
+"""(filters, pixels across) of each convolution, for pictures of at least so many pixels.
+
+From 64 on they are those of Mnih et al. (2015), from 20 on those of Mnih et al. (2013).
+"""
 
 
 def convolutions(shape: Sequence[int], generator: np.random.Generator) -> tuple[list[tuple[Tensor, Tensor]], int]:

@@ -18,6 +18,7 @@ from marl.oracles.dqn import DQN
 from marl.policies import NeuralPolicy, draw, like, masked, padded, tensor
 from marl.prioritised import Prioritised
 from marl.q_learning import Branches, Miss, q_loss, q_targets
+from marl.scales import RewardScale
 
 WATCHED = ("loss", "td_error", "q_mean", "q_min", "q_max", "grad_norm")
 
@@ -49,7 +50,7 @@ class DQNLearner:
                 )
         self.settings, self.lanes, self.seats, self.done_updates = settings, lanes, tuple(seats), 0
         lanes.reset(seed, "train")
-        self.experience = Experience(lanes, settings.capacity, settings.gamma, settings.n_steps, device)
+        self.experience = Experience(lanes, settings.capacity, settings.gamma, settings.n_step, device)
         self.trainees = [
             Trainee(settings, replay, space, seat, seed, start.get(seat))
             for replay, space, seat in zip(self.experience.replays, lanes.action_spaces, self.seats, strict=True)
@@ -121,19 +122,23 @@ class Trainee:
         self.branches = Branches(self.choices, settings.duelling, device)
         generator = np.random.default_rng(unit_seed(seed, f"init/{seat}"))
         layers = self.branches.layers(features, settings.hidden, generator)
+        self.resumed = start is not None
         if start is not None:
             layers = self.branches.unfolded(_checked(start, features, self.choices))
         self.parameters, self.target = Parameters([layers], device), Parameters([layers], device)
+        self.scale = RewardScale()
         self.noise, self.gradient_steps = Noise(seed, [f"replay/{seat}"]), 0
         alpha = settings.priority_alpha
         self.priorities = Prioritised(settings.capacity, alpha) if alpha else None
 
     def values(self) -> Layers:
-        """Layers of the values of choices."""
+        """Layers of the values of choices, in units of the rewards' scale."""
         return self.branches.folded(self.parameters.networks[0])
 
     def copied_values(self) -> Layers:
-        return [(weight.clone(), bias.clone()) for weight, bias in self.values()]
+        """Layers of the values of choices, that further training leaves as they are."""
+        layers = self.branches.folded(self.parameters.networks[0], self.scale.size)
+        return [(weight.clone(), bias.clone()) for weight, bias in layers]
 
     @property
     def finite(self) -> bool:
@@ -149,11 +154,23 @@ class Trainee:
         settings = self.settings
         learning_rate = settings.learning_rate * (left if settings.anneal else 1.0)
         beta = 1 + (settings.priority_beta - 1) * left
+        if settings.normalise_rewards:
+            self._rescale()
         for _ in range(gradient_steps):
             missed, norm = self._step(learning_rate, beta)
-        chosen = missed.chosen
-        watched = (missed.losses.mean(), missed.errors.abs().mean(), chosen.mean(), chosen.min(), chosen.max(), norm)
+        chosen, errors = missed.chosen * self.scale.size, missed.errors.abs() * self.scale.size
+        watched = (missed.losses.mean(), errors.mean(), chosen.mean(), chosen.min(), chosen.max(), norm)
         return dict(zip(WATCHED, torch.stack(watched).tolist(), strict=True))
+
+    def _rescale(self) -> None:
+        """Let values count in the size of the rewards now, and stay what they are, if they were learnt."""
+        known, before = self.resumed or self.scale.seen > 0, self.scale.size
+        places, _ = self._drawn(1.0)
+        self.scale.follow(self.replay.take(places)["reward"])
+        if known:
+            for parameters in (self.parameters, self.target):
+                for part in parameters.networks[0][-1]:
+                    part.mul_(before / self.scale.size)
 
     def _step(self, learning_rate: float, beta: float) -> tuple[Miss, Tensor]:
         """One gradient step; how far the values were from their targets, and the gradient's norm."""
@@ -165,7 +182,7 @@ class Trainee:
         values = self._branched(last_outputs(online, inputs[-1]))
         ahead = sample["next_observation"]
         targets = q_targets(
-            sample["reward"],
+            sample["reward"] / self.scale.size,
             sample["discount"],
             self._branched(policy_outputs(online, ahead)),
             self._branched(policy_outputs(target, ahead)),
@@ -190,7 +207,7 @@ class Trainee:
 
     def _drawn(self, beta: float) -> tuple[np.ndarray, Tensor | None]:
         """Places to learn from, and the weights of their losses."""
-        uniforms = precise(self.noise.draw(Purpose.SHUFFLE, self.gradient_steps, self.settings.batch_size, 2))
+        uniforms = precise(self.noise.draw(Purpose.SHUFFLE, self.gradient_steps, self.settings.minibatch, 2))
         if self.priorities is None:
             return self.replay.draw(uniforms), None
         places = self.priorities.draw(uniforms)
@@ -200,6 +217,7 @@ class Trainee:
         return {
             "parameters": self.parameters.state_dict(),
             "target": self.target.vector.clone(),
+            "scale": self.scale.state_dict(),
             "gradient_steps": self.gradient_steps,
             "priorities": None if self.priorities is None else self.priorities.state_dict(),
         }
@@ -207,6 +225,7 @@ class Trainee:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.parameters.load_state_dict(state["parameters"])
         self.target.vector.copy_(torch.as_tensor(state["target"]))
+        self.scale.load_state_dict(state["scale"])
         self.gradient_steps = state["gradient_steps"]
         if self.priorities is not None:
             self.priorities.load_state_dict(state["priorities"])

@@ -143,28 +143,28 @@ class Trainee:
     ):
         where = torch.device(device)
         self.settings, self.gradient_steps = settings, 0
-        self.kind = kind_of(space, _features(seen), settings.box_entropy, settings.choice_entropy, where)
+        self.kind = kind_of(space, settings.box_entropy, settings.choice_entropy, where)
+        self.head, self.resumed, features = self.kind.head, start is not None, _features(seen)
         generator = np.random.default_rng(unit_seed(seed, f"init/{seat}"))
-        actor = self.kind.actor(settings.hidden, generator)
-        critics = [self.kind.critic(settings.hidden, generator) for _ in range(2)]
-        self.resumed = start is not None
-        self.actor = Parameters([self.kind.resumed(start) if start is not None else actor], where)
+        actor = self.head.layers(features, settings.hidden, generator)
+        critics = [self.kind.critic(features, settings.hidden, generator) for _ in range(2)]
+        self.actor = Parameters([actor if start is None else self.head.resumed(start, features)], where)
         self.critics, self.targets = Parameters(critics, where), Parameters(critics, where)
         self.log_temperature = torch.tensor(math.log(settings.temperature), device=where)
         self.scale = RewardScale()
         self.noise = Noise(seed, [f"replay/{seat}"])
-        self.player = self.kind.policy(self.actor.networks[0], greedy=False)  # it plays with the weights in training
+        self.player = self.head.policy(self.actor.networks[0], greedy=False)  # it plays with the weights in training
 
     def policy(self, greedy: bool) -> Policy:
         """As trained so far; further training leaves it as it is."""
-        return self.kind.policy([(weight.clone(), bias.clone()) for weight, bias in self.actor.networks[0]], greedy)
+        return self.head.policy([(weight.clone(), bias.clone()) for weight, bias in self.actor.networks[0]], greedy)
 
     def improve(self, replay: Replay, left: float) -> dict[str, float]:
         """The gradient steps of an update, with this share of the training left; the WATCHED of the last."""
         settings = self.settings
         learning_rate = settings.learning_rate * (left if settings.anneal else 1.0)
         for index in range(settings.gradient_steps):
-            noise = self.noise.draw(Purpose.SHUFFLE, self.gradient_steps, settings.minibatch, 2 + 2 * self.kind.rows)
+            noise = self.noise.draw(Purpose.SHUFFLE, self.gradient_steps, settings.minibatch, 2 + 2 * self.head.rows)
             sample = replay.take(replay.draw(precise(noise[:, :2])))
             if settings.normalise_rewards:
                 if index == 0:
@@ -183,7 +183,7 @@ class Trainee:
         self.critics.descend(learning_rate)
         improvement = self._improve(sample, temperature, here)
         self.actor.descend(learning_rate)
-        off = (improvement.entropy - improvement.wanted).mean() / kind.rows
+        off = (improvement.entropy - improvement.wanted).mean() / self.head.rows
         self.log_temperature -= settings.temperature_rate * off
         self.targets.vector.lerp_(self.critics.vector, settings.target_rate)
         self.gradient_steps += 1

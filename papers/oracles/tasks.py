@@ -15,6 +15,7 @@ from games.game import Policy
 from games.lanes import lanes_of
 from games.play import play
 from games.versus import Versus
+from marl.exact import tree_game as in_tree
 from marl.oracles import PPO, SAC, Oracle
 from papers.oracles.flickering import Flickering
 from papers.oracles.protocol import EPISODES, FRESH, SEEDS, Curve, Measured, watch
@@ -71,7 +72,7 @@ def flickering_env(env: str, blank: float) -> gymnasium.Env:
 
 def response(game: str, opponents: str, oracle: Oracle, seed: int) -> Measured:
     """Best responses trained for each seat against the others' mixture; the score is the larger gap to the exact."""
-    tree_game = make(game)
+    tree_game = in_tree(make(game))
     populations, details, curve = population(tree_game, opponents), {}, []
     sigma = np.full([len(policies) for policies in populations], 1.0)
     for seat, name in enumerate(tree_game.agents):

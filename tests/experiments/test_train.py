@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.curves import learning_curve
 from analysis.robust import iqm
 from analysis.runs import glance
 from analysis.trainings import load_training
@@ -241,7 +242,21 @@ def test_runs_are_listed_beside_those_of_psro(finished: Path, capsys: pytest.Cap
     assert row
 
 
-@pytest.mark.parametrize("command", ["report", "figures", "notebook"])
+def test_the_learning_curve_is_drawn_again(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    before = (run / "figures" / "learning_curve.png").read_bytes()
+    shutil.rmtree(run / "figures")
+    assert counterplay(["figures", str(run)]) == 0
+    assert capsys.readouterr().out == f"{run}/figures/learning_curve.png\n"
+    assert (run / "figures" / "learning_curve.png").read_bytes() == before
+    figure = learning_curve(load_training(run))
+    assert figure is not None
+    titles = [axis.get_title() for axis in figure.axes]
+    assert titles == ["return per episode (dashed: in the end, greedy)", "explained variance", "entropy", "KL"]
+    assert list(figure.axes[0].lines[0].get_xdata()) == [0.128 * update for update in range(1, UPDATES + 1)]
+
+
+@pytest.mark.parametrize("command", ["report", "notebook"])
 def test_what_is_of_psro_alone_says_so(command: str, finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert counterplay([command, str(finished)]) == 2
     assert "is a training, with no populations to look at" in capsys.readouterr().err
@@ -361,7 +376,7 @@ def test_help_leaves_torch_alone() -> None:
 def test_policies_play_in_both_ways_where_their_oracle_has_a_choice() -> None:
     layers = orthogonal_layers((3, 4, 2), 1.0, np.random.default_rng(0))
     policy = NeuralPolicy(layers, (2,), flat=True, greedy=True)
-    core = recurrent_core(3, (), "gru", 4, np.random.default_rng(0))
+    core = recurrent_core((3,), (), "gru", 4, np.random.default_rng(0))
     cell = RecurrentPolicy(core, NeuralPolicy(layers[1:], (2,), flat=True))
     assert ways(ORACLES["dqn"](), policy) == {"as handed out": policy}
     assert [player.noise_size for player in ways(ORACLES["ppo"](), policy).values()] == [0, 1]

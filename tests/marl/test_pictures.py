@@ -9,13 +9,11 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 
-import games
 from games.game import Array
 from games.lanes import GameLanes
 from games.play import play
 from games.policies import Uniform
 from games.pong import Pong
-from games.pong.scripted import Follow
 from marl.oracles import PPO, RecurrentPPO
 from marl.policy_files import load_policy, save_policy
 from marl.psro import best_response
@@ -93,7 +91,7 @@ def test_a_lit_spot_is_found_and_files_keep_how(shape, tmp_path):
     policy = FIND.train(GameLanes(game, FIND.num_lanes), [0], 0)[0]
     assert found(game, policy) > 0.98
     save_policy(policy, tmp_path / "policy")
-    for again in (load_policy(tmp_path / "policy"), pickle.loads(pickle.dumps(policy))):  # noqa: S301 (just made)
+    for again in (load_policy(tmp_path / "policy"), pickle.loads(pickle.dumps(policy))):
         seen = game.observe(None, game.init(None, np.random.default_rng(0).random((200, 2))), 0)
         acted = [player.act(seen, None, None, np.zeros((200, 0)))[0] for player in (policy, again)]
         np.testing.assert_array_equal(*acted)
@@ -152,9 +150,9 @@ PIXELS = PPO(
 
 @pytest.mark.slow
 def test_pong_is_learnt_from_its_pixels():
-    """Against the rule-based player, of whose points a uniform player wins less than a quarter."""
+    """Of the points against a uniform player, half are won by playing uniformly."""
     game = Pong(points=1, pixels=True)
-    uniform, follow = Uniform.of(game.action_spaces[0]), Follow.of(games.make("pong"))
-    response = best_response(game, PIXELS, [[uniform], [follow]], np.ones((1, 1)), 0, 0, "train/1/0")
-    points = play(game, [[response, follow]], 1000, 0, ["pong"]).returns[0, :, 0]
-    assert (points > 0).sum() / (points != 0).sum() > 0.5
+    uniform = [Uniform.of(game.action_spaces[0])]
+    response = best_response(game, PIXELS, [uniform, uniform], np.ones((1, 1)), 0, 0, "train/1/0")
+    points = play(game, [[response, *uniform]], 1000, 0, ["pong"]).returns[0, :, 0]
+    assert (points > 0).sum() / (points != 0).sum() > 0.85

@@ -16,7 +16,7 @@ from marl.gaussian import GaussianPolicy
 from marl.heads import head_of
 from marl.losses import gae
 from marl.networks import in_bfloat16, policy_layers, policy_outputs
-from marl.oracles import PPO, RecurrentPPO
+from marl.oracles import PPO
 from marl.oracles.ppo_trainee import next_values
 from marl.policies import NeuralPolicy
 from marl.scales import ObservationScale
@@ -289,10 +289,12 @@ class Counted:
 
 
 @pytest.mark.parametrize(
-    "lanes", [GameLanes(Wander(True), 6), GameLanes(Wander(False), 6), SteppedLanes(Counting(), 6)], ids=str
+    "lanes",
+    [GameLanes(Wander(True), 6), GameLanes(Wander(False), 6), SteppedLanes(Counting(), 6)],
+    ids=["cut", "over", "stepped"],
 )
 def test_bootstrapping_at_time_limits_is_that_of_a_scalar_loop(lanes):
-    """The critic values what it sees at 10 + its first feature; only where time ran out does that count beyond the end."""
+    """The critic says 10 + the first feature; only where time ran out does that count beyond the end."""
     lanes.reset(0)
     collector = Collector(lanes, horizon=7)
     layers = policy_layers(1, (4,), (2,), np.random.default_rng(0))
@@ -336,9 +338,3 @@ def test_bootstrapping_at_time_limits_is_that_of_a_scalar_loop(lanes):
 def test_impossible_options_are_refused(settings, complaint):
     with pytest.raises(ValueError, match=complaint):
         PPO(**settings)
-
-
-@pytest.mark.parametrize("name", ["normalise_observations", "autocast"])
-def test_recurrent_networks_refuse_what_they_have_not(name):
-    with pytest.raises(ValueError, match=name):
-        RecurrentPPO(**{name: True})
