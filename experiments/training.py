@@ -80,7 +80,7 @@ def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
             store.save(TRAINED, trained.policy, trained.curve)
         else:
             for tracker in kept:
-                tracker.write(curve_rows(store.load(TRAINED).curve))
+                tracker.write(curve_rows(store.load(TRAINED).curve, config.seat))
         if (run.path / "checkpoint").exists():
             remove(run.path / "checkpoint")  # replays may be large, and nothing is left to go on with
         show.working("playing fresh episodes")
@@ -97,9 +97,15 @@ def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
     print("\n".join(_report(lesson, run, steps, rows)))
 
 
-def curve_rows(curve: list[dict[str, float]]) -> Rows:
+def curve_rows(curve: list[dict[str, float]], seat: int) -> Rows:
     """Metrics of all that a learner reported."""
-    return [row for report in curve for row in report_rows(report)]
+    return [row for report in curve for row in report_rows(looked_at(report, seat))]
+
+
+def looked_at(report: Mapping[str, float], seat: int) -> dict[str, float]:
+    """A report in which, where several seats learn, what is told of this one has plain names too."""
+    suffix = f"/{seat}"
+    return {name.removesuffix(suffix): value for name, value in report.items() if name.endswith(suffix)} | dict(report)
 
 
 class Course:
@@ -120,10 +126,8 @@ class Course:
         config, lesson = self.lesson.config, self.lesson
         about = {name: value for name, value in settings(config).items() if name not in config.extendable}
         folder = self.run.path / "checkpoint" if config.every else None
-        with lanes_to_learn(lesson.oracle, lesson.game, others, config.seat, config.reward, lesson.device) as (
-            lanes,
-            seats,
-        ):
+        taught = lanes_to_learn(lesson.oracle, lesson.game, others, config.seat, config.reward, lesson.device)
+        with taught as (lanes, seats):
             warm = beginnings(lesson.oracle, others, config.seat, start)
             learner = lesson.oracle.learner(lanes, seats, config.seed, lesson.device, warm)
             training = Training(learner, folder, about, config.every or 1, max(1, self.total // POINTS))
@@ -141,7 +145,7 @@ class Course:
         self.training = training
         self.steps, self.line = training.steps, self._line(training.steps)
         self.forecast.skipped("steps", training.steps)
-        self.waiting = curve_rows(training.curve)
+        self.waiting = curve_rows(training.curve, self.lesson.config.seat)
         if training.steps:
             print(f"going on after {training.steps:,} of {self.total:,} steps")
         if not training.resumable:
@@ -155,7 +159,7 @@ class Course:
         speed = self.forecast.speed("steps")
         if self.total:
             self.show.working(f"training, {steps / self.total:.0%}; {speed:,.0f} steps/s; {self.forecast} left")
-        latest = self.training.curve[-1]
+        latest = looked_at(self.training.curve[-1], self.lesson.config.seat)
         if int(latest["steps"]) == steps:  # it is kept
             self.waiting += report_rows(latest)
             if self._line(steps) > self.line or self.training.learner.finished:
@@ -247,6 +251,7 @@ def _report(lesson: "Lesson", run: RunFolder, steps: int, rows: Rows) -> list[st
     config, folder = lesson.config, shlex.quote(str(run.path))
     headers, lines = evaluation_table(rows)
     others = f", against {config.against}" if len(lesson.game.agents) > 1 else ""
+    others = ", with those who learned beside it" if (run.path / TOGETHER).exists() else others
     earner = "the team earns" if config.reward == "team" else f"{lesson.game.agents[config.seat]} earns"
     return [
         f"{config.oracle} on {config.game}{others}, seed {config.seed}, {steps:,} steps",
