@@ -154,14 +154,19 @@ def untrained(
     sigma: "np.ndarray",
     seat: int,
     start: "Policy | None" = None,
+    alone: bool = True,
 ) -> "Policy":
-    """What the oracle makes of a seat, against those who play sigma, before it has learned. Errors as above."""
-    from marl.policy_files import check_savable
-    from marl.psro import learning_lanes
+    """What the oracle makes of a seat, against those who play sigma, before it has learned. Errors as above.
 
+    Unless it is `alone`, in joint training, others learn too.
+    """
+    from experiments.opponents import Opponents, beginnings, lanes_to_learn
+    from marl.policy_files import check_savable
+
+    others = Opponents(populations, sigma)
     try:
-        with learning_lanes(game, oracle.num_lanes, populations, sigma, seat) as lanes:
-            policy = oracle.learner(lanes, (seat,), 0, start=None if start is None else {seat: start}).policies[seat]
+        with lanes_to_learn(oracle, game, others, seat, alone=alone) as (lanes, seats):
+            policy = oracle.learner(lanes, seats, 0, start=beginnings(oracle, others, seat, start)).policies[seat]
         check_savable(policy)
         if isinstance(oracle, Exact):
             _check_told_apart(game, seat)

@@ -63,7 +63,10 @@ class JointLearner:
     @property
     def policies(self) -> dict[int, Policy]:
         policies = self.ppo.policies
-        return policies if self.self_play is None else dict.fromkeys(self.seats, *set(policies.values()))
+        if self.self_play is None:
+            return policies
+        (policy,) = set(policies.values())  # which has learned to play every seat
+        return dict.fromkeys(self.seats, policy)
 
     def update(self) -> dict[str, float]:
         """As `PPOLearner.update`, and then, of opponents, what `SelfPlay.arrange` tells."""
