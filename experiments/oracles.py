@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from games.game import Game, Playable, Policy
     from games.versus import Populations
 
+JOINT = "joint"
+RESPONDERS = {name: kind for name, kind in ORACLES.items() if name != JOINT}
+"""Oracles that train one seat, by name."""
 LITTLE: dict[str, Any] = {"steps": 512, "num_lanes": 16, "horizon": 16, "epochs": 1, "minibatches": 1, "hidden": (16,)}
 SMALL: dict[str, dict[str, Any]] = {
     "a2c": {"steps": 512, "num_lanes": 16, "horizon": 16, "hidden": (16,)},
     "ppo": LITTLE,
-    "joint": {"ppo": PPO(**LITTLE)},
     "recurrent_ppo": LITTLE | {"hidden": (), "units": 8},
     "dqn": {"steps": 512, "num_lanes": 4, "gradient_steps": 2, "learning_starts": 64, "hidden": (16,)},
     "sac": {"steps": 512, "num_lanes": 4, "gradient_steps": 2, "learning_starts": 64, "hidden": (16,)},
@@ -81,9 +83,11 @@ C = TypeVar("C", bound=Preferring)
 
 
 def check_oracle(name: str) -> None:
-    """Raises ValueError, with near matches, for a name that no oracle has."""
-    if name not in ORACLES:
-        raise unknown("oracle", name, ORACLES)
+    """Raises ValueError for a name that no oracle of best responses has, with near matches."""
+    if name == JOINT:
+        raise ValueError("joint trains several seats at once, and a best response is one seat's: use the oracle ppo")
+    if name not in RESPONDERS:
+        raise unknown("oracle", name, RESPONDERS)
 
 
 def chosen(config: Choosing) -> Oracle:

@@ -19,6 +19,7 @@ from analysis.runs import glance
 from analysis.trainings import load_training
 from counterplay.main import main as counterplay
 from experiments.opponents import load_opponents, met
+from experiments.oracles import RESPONDERS
 from experiments.placement import settings
 from experiments.stop import Stop, Stopped
 from experiments.train import began_as, main, parse
@@ -219,7 +220,7 @@ EXTRA = {
 """What an oracle wants besides."""
 
 
-@pytest.mark.parametrize("oracle", ORACLES)
+@pytest.mark.parametrize("oracle", RESPONDERS)
 def test_every_oracle_trains_and_is_looked_at(
     oracle: str, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -296,10 +297,20 @@ def test_the_start_is_where_learning_starts(finished: Path, tmp_path: Path) -> N
     assert new.layers[0][0].equal(old.layers[0][0])
 
 
+@pytest.mark.gpu
+def test_networks_may_be_trained_on_cuda_and_their_training_gone_on_with(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert main(["ppo", *TINY, *PONG, "--device", "cuda", "--run-dir", str(run)]) == 0
+    policy = PolicyStore(run).load("policy").policy
+    assert isinstance(policy, NeuralPolicy)
+    assert policy.device.type == "cpu"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ("dnq", "did you mean 'dqn'"),
+        ("joint --game pong", "joint trains several seats at once, and a best response is one seat's"),
         ("ppo --game ponk", "'pong'"),
         ("ppo --game pong --against folow", "'follow'"),
         ("ppo --game pong --against runs/none", "there is no run, and no policy, at runs/none"),
