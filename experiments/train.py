@@ -15,7 +15,7 @@ import tyro
 from experiments.checks import checked_device
 from experiments.known_settings import settings_of
 from experiments.options import AnyGame, Placed, as_name, early
-from experiments.oracles import REGISTRY, RESPONDERS, check_oracle, chosen, small, untrained
+from experiments.oracles import REGISTRY, check_oracle, chosen, small, untrained
 from experiments.stop import Stop, guarded
 from marl.oracles import ORACLES, Oracle
 
@@ -158,7 +158,7 @@ def _tell_oracles(given: list[str]) -> NoReturn:
     """End with the help or the error for a command line without an oracle."""
     parser = argparse.ArgumentParser(prog="counterplay train", description="Train a best response, and measure it.")
     choices = parser.add_subparsers(metavar="ORACLE", required=True)
-    for name, kind in RESPONDERS.items():
+    for name, kind in ORACLES.items():
         choices.add_parser(name, help=(kind.__doc__ or "").partition("\n")[0])
     parser.parse_args(given)
     raise AssertionError("an oracle is required")

@@ -8,6 +8,7 @@ import numpy as np
 from games.game import Lanes, Policy
 from games.policies import Uniform
 from games.versus import Versus
+from marl.oracles.checks import check_lanes
 from marl.oracles.joint import JointTraining
 from marl.oracles.ppo_learner import PPOLearner
 from marl.self_play import SelfPlay
@@ -49,8 +50,7 @@ class JointLearner:
 
     def _check(self, lanes: Lanes, learning: Sequence[int]) -> None:
         seats = self.seats
-        if len(seats) != len(lanes.agents) or len(set(seats)) != len(seats):
-            raise ValueError(f"seats must name each of the lanes' {len(lanes.agents)} seats once, got {seats}")
+        check_lanes(self.settings, lanes, seats)
         if not set(learning) <= set(seats):
             raise ValueError(f"learning_seats must be among the seats {seats} of the lanes, got {learning}")
         if self.settings.opponents and len(learning) == len(seats):

@@ -19,7 +19,7 @@ from analysis.runs import glance
 from analysis.trainings import load_training
 from counterplay.main import main as counterplay
 from experiments.opponents import load_opponents, met
-from experiments.oracles import RESPONDERS
+from experiments.oracles import with_steps
 from experiments.placement import settings
 from experiments.stop import Stop, Stopped
 from experiments.train import began_as, main, parse
@@ -220,7 +220,7 @@ EXTRA = {
 """What an oracle wants besides."""
 
 
-@pytest.mark.parametrize("oracle", RESPONDERS)
+@pytest.mark.parametrize("oracle", ORACLES)
 def test_every_oracle_trains_and_is_looked_at(
     oracle: str, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -229,6 +229,7 @@ def test_every_oracle_trains_and_is_looked_at(
     assert main([oracle, "--smoke", *options, "--run-dir", str(run)]) == 0
     assert f"{oracle} on " in capsys.readouterr().out
     assert settings(parse(["--run-dir", str(run), "--resume"])) == load_training(run).config
+    assert (load_training(run).asked is None) == (oracle == "exact")
     for command in ("show", "play"):
         assert counterplay([command, str(run)]) == 0
     out = capsys.readouterr().out
@@ -310,7 +311,6 @@ def test_networks_may_be_trained_on_cuda_and_their_training_gone_on_with(tmp_pat
     ("options", "message"),
     [
         ("dnq", "did you mean 'dqn'"),
-        ("joint --game pong", "joint trains several seats at once, and a best response is one seat's"),
         ("ppo --game ponk", "'pong'"),
         ("ppo --game pong --against folow", "'follow'"),
         ("ppo --game pong --against runs/none", "there is no run, and no policy, at runs/none"),
@@ -394,6 +394,13 @@ def test_policies_play_in_both_ways_where_their_oracle_has_a_choice() -> None:
     assert ways(ORACLES["dqn"](), policy) == {"as handed out": policy}
     assert [player.noise_size for player in ways(ORACLES["ppo"](), policy).values()] == [0, 1]
     assert [player.noise_size for player in ways(ORACLES["recurrent_ppo"](), cell).values()] == [0, 1]
+    assert [player.noise_size for player in ways(ORACLES["joint"](), policy).values()] == [0, 1]
+
+
+def test_joint_training_has_the_budget_of_its_ppo() -> None:
+    assert with_steps(ORACLES["joint"](), 50_000, "gap_steps").total_steps == 49_152
+    with pytest.raises(ValueError, match="gap_steps=5 cannot work"):
+        with_steps(ORACLES["joint"](), 5, "gap_steps")
 
 
 def test_a_second_signal_does_not_wait() -> None:

@@ -86,7 +86,7 @@ def test_a_saved_buffer_goes_on_where_it_was(kind):
     assert resumed.size == 7
     resumed.push(batch(range(7, 14)))
     assert everything(resumed) == everything(straight)
-    with pytest.raises(ValueError, match="10 rows of .* were saved: they cannot be 3 of"):
+    with pytest.raises(ValueError, match=r"10 rows of .* were saved: they cannot be 3 of"):
         kind(3, PARTS).load_state_dict(saved)
 
 

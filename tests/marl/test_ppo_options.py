@@ -254,7 +254,7 @@ def test_bfloat16_is_of_products_alone():
 
 def test_advantages_may_stay_as_they_are():
     raw, scaled = (replace(SHORT, normalise_advantages=kept).learner(brigade_mixture(64), [1], 3) for kept in (0, 1))
-    norms = [learner.update()["grad_norm"] for learner in (raw, scaled)]
+    norms = [learner.update()["actor_grad_norm"] for learner in (raw, scaled)]
     assert norms[0] > 10 * norms[1]  # rewards of Bucket Brigade are tens
 
 
