@@ -17,11 +17,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from analysis.curves import learning_curve
 from analysis.embeddings import population_plane
 from analysis.fields import simplex_field, square_field
 from analysis.files import write_whole
 from analysis.graph import policy_graph, profile_graph, response_graph
-from analysis.load import Run, load_run
+from analysis.load import Run, command_of, load_run, read_settings
 from analysis.matrices import payoff_matrix
 from analysis.numbers import INTERVAL
 from analysis.panels import (
@@ -40,6 +41,7 @@ from analysis.panels import (
 )
 from analysis.sweeps import mass_against_alpha
 from analysis.tables import learning_curves, meta_strategies
+from analysis.trainings import load_training
 
 __all__ = [
     "FIGURES",
@@ -252,16 +254,19 @@ def caption(name: str, run: Run) -> str:
 
 
 def draw(path: Path) -> list[Path]:
-    """Draw all figures of the run at `path` into its figures/; returns their files.
+    """Draw all figures of the run or training at `path` into its figures/; returns their files.
 
-    Raises ValueError for a folder that is no run, or has nothing to draw yet.
+    Raises ValueError for a folder that is neither, or has nothing to draw yet.
     """
-    run = load_run(path)
+    if command_of(read_settings(path)["config"]) == "train":
+        sketches = {"learning_curve": learning_curve(load_training(path))}
+    else:
+        run = load_run(path)
+        sketches = {name: drawn.sketch(run) for name, drawn in FIGURES.items()}
     folder = path / "figures"
     folder.mkdir(exist_ok=True)
     files = []
-    for name, drawn in FIGURES.items():
-        figure = drawn.sketch(run)
+    for name, figure in sketches.items():
         if figure is not None:
             files.append(folder / f"{name}.png")
             write_whole(files[-1], picture(figure, "png"))

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from marl.oracles import PPO, RecurrentPPO
+from marl.oracles import PPO, SAC, RecurrentPPO
 
 OURS: dict[str, Any] = {
     "ppo": PPO(steps=400_000, num_lanes=512, horizon=16, learning_rate=3e-3, gae_lambda=0.9, entropy_start=0.01),
@@ -42,6 +42,17 @@ KNOWN: dict[str, dict[str, Any]] = {
             gamma=0.98,
             gae_lambda=0.95,
             entropy_start=0.0,
+        ),
+    },
+    "mountain_car_continuous": {
+        "sac": SAC(
+            steps=50_000,
+            gradient_steps=16,
+            learning_rate=1e-3,
+            n_step=10,
+            learning_starts=5_000,
+            hold=20,
+            temperature=0.1,
         ),
     },
     "connect_four": {

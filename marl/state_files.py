@@ -167,8 +167,9 @@ def _memory_order(array: Any) -> list[int]:
 def _bytes(array: Any, axes: list[int]) -> np.ndarray:
     """The data of an array or tensor, axis by axis; a view where they lie so in the CPU's memory."""
     if isinstance(array, Tensor):
-        dense = array.permute(axes).resolve_conj().resolve_neg().contiguous().cpu()
-        return dense.reshape(-1).view(torch.uint8).numpy()
+        flat = array.permute(axes).resolve_conj().resolve_neg().contiguous().cpu().reshape(-1)
+        flat = flat if flat.stride(0) == 1 else flat.clone(memory_format=torch.contiguous_format)  # one, of any stride
+        return flat.view(torch.uint8).numpy()
     return np.ascontiguousarray(array.transpose(axes)).reshape(-1).view(np.uint8)
 
 

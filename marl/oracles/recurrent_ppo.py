@@ -1,14 +1,17 @@
 """PPO with a memory as a best-response oracle: its hyperparameters (the learning is in recurrent_trainee.py)."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from games.game import Lanes, Policy
 from games.numbers import whole
 from games.spelling import unknown
-from marl.oracles.oracle import Learner
-from marl.oracles.ppo import MOST_UNITS, PPO
+from marl.oracles.checks import MOST_UNITS
+from marl.oracles.ppo import PPO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from marl.oracles.ppo_learner import Trainee
 
 Name = Literal["lstm", "gru"]
 NAMES = get_args(Name)
@@ -71,20 +74,7 @@ class RecurrentPPO(PPO):
         """Of one rollout, over all lanes."""
         return self.num_lanes * (self.horizon // self.sequence)
 
-    def learner(
-        self,
-        lanes: Lanes,
-        seats: Sequence[int],
-        seed: int,
-        device: str = "cpu",
-        start: Mapping[int, Policy] | None = None,
-    ) -> Learner:
-        """Independent recurrent PPO for every seat of the lanes, which are reset; see `Oracle`.
+    def trainee(self) -> "Callable[..., Trainee]":
+        from marl.oracles.recurrent_trainee import RecurrentTrainee  # torch takes a second to import, --help should not
 
-        Raises ValueError where lanes and seats do not fit, or a policy to start from is not a recurrent one of this
-        game.
-        """
-        from marl.oracles.ppo_learner import PPOLearner  # torch takes a second to import, --help should not
-        from marl.oracles.recurrent_trainee import RecurrentTrainee
-
-        return PPOLearner(self, lanes, seats, seed, device, start or {}, trained=RecurrentTrainee)
+        return RecurrentTrainee

@@ -20,4 +20,5 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures, and the report that holds them, take longer than all else of a tiny run; one test looks at them."""
     monkeypatch.setattr("experiments.session.draw", lambda path: [])
+    monkeypatch.setattr("experiments.training.draw", lambda path: [])
     monkeypatch.setattr("experiments.session.write", lambda path: None)

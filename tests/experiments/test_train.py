@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.curves import learning_curve
 from analysis.robust import iqm
 from analysis.runs import glance
 from analysis.trainings import load_training
 from counterplay.main import main as counterplay
-from experiments.opponents import load_opponents
+from experiments.opponents import load_opponents, met
+from experiments.oracles import with_steps
 from experiments.placement import settings
 from experiments.stop import Stop, Stopped
 from experiments.train import began_as, main, parse
@@ -60,7 +62,9 @@ def test_the_folder_holds_what_is_documented(finished: Path) -> None:
     found = {str(file.relative_to(finished)) for file in finished.rglob("*") if file.is_file()}
     events = {name for name in found if name.startswith("events/")}
     others = {f"opponents/{name}" for name in ("0-0.json", "sigma.npy", "manifest.json")}
-    expected = {name for name in documented("Trainings") if not name.startswith(("checkpoint/", "opponents/"))}
+    expected = {
+        name for name in documented("Trainings") if not name.startswith(("checkpoint/", "opponents/", "together/"))
+    }
     assert found - events == expected - {"events/events.out.tfevents.*"} | others
 
 
@@ -225,6 +229,7 @@ def test_every_oracle_trains_and_is_looked_at(
     assert main([oracle, "--smoke", *options, "--run-dir", str(run)]) == 0
     assert f"{oracle} on " in capsys.readouterr().out
     assert settings(parse(["--run-dir", str(run), "--resume"])) == load_training(run).config
+    assert (load_training(run).asked is None) == (oracle == "exact")
     for command in ("show", "play"):
         assert counterplay([command, str(run)]) == 0
     out = capsys.readouterr().out
@@ -241,7 +246,21 @@ def test_runs_are_listed_beside_those_of_psro(finished: Path, capsys: pytest.Cap
     assert row
 
 
-@pytest.mark.parametrize("command", ["report", "figures", "notebook"])
+def test_the_learning_curve_is_drawn_again(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    before = (run / "figures" / "learning_curve.png").read_bytes()
+    shutil.rmtree(run / "figures")
+    assert counterplay(["figures", str(run)]) == 0
+    assert capsys.readouterr().out == f"{run}/figures/learning_curve.png\n"
+    assert (run / "figures" / "learning_curve.png").read_bytes() == before
+    figure = learning_curve(load_training(run))
+    assert figure is not None
+    titles = [axis.get_title() for axis in figure.axes]
+    assert titles == ["return per episode (dashed: in the end, greedy)", "explained variance", "entropy", "KL"]
+    assert list(figure.axes[0].lines[0].get_xdata()) == [0.128 * update for update in range(1, UPDATES + 1)]
+
+
+@pytest.mark.parametrize("command", ["report", "notebook"])
 def test_what_is_of_psro_alone_says_so(command: str, finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert counterplay([command, str(finished)]) == 2
     assert "is a training, with no populations to look at" in capsys.readouterr().err
@@ -277,6 +296,15 @@ def test_the_start_is_where_learning_starts(finished: Path, tmp_path: Path) -> N
     assert isinstance(old, NeuralPolicy)
     assert isinstance(new, NeuralPolicy)
     assert new.layers[0][0].equal(old.layers[0][0])
+
+
+@pytest.mark.gpu
+def test_networks_may_be_trained_on_cuda_and_their_training_gone_on_with(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert main(["ppo", *TINY, *PONG, "--device", "cuda", "--run-dir", str(run)]) == 0
+    policy = PolicyStore(run).load("policy").policy
+    assert isinstance(policy, NeuralPolicy)
+    assert policy.device.type == "cpu"
 
 
 @pytest.mark.parametrize(
@@ -361,11 +389,18 @@ def test_help_leaves_torch_alone() -> None:
 def test_policies_play_in_both_ways_where_their_oracle_has_a_choice() -> None:
     layers = orthogonal_layers((3, 4, 2), 1.0, np.random.default_rng(0))
     policy = NeuralPolicy(layers, (2,), flat=True, greedy=True)
-    core = recurrent_core(3, (), "gru", 4, np.random.default_rng(0))
+    core = recurrent_core((3,), (), "gru", 4, np.random.default_rng(0))
     cell = RecurrentPolicy(core, NeuralPolicy(layers[1:], (2,), flat=True))
     assert ways(ORACLES["dqn"](), policy) == {"as handed out": policy}
     assert [player.noise_size for player in ways(ORACLES["ppo"](), policy).values()] == [0, 1]
     assert [player.noise_size for player in ways(ORACLES["recurrent_ppo"](), cell).values()] == [0, 1]
+    assert [player.noise_size for player in ways(ORACLES["joint"](), policy).values()] == [0, 1]
+
+
+def test_joint_training_has_the_budget_of_its_ppo() -> None:
+    assert with_steps(ORACLES["joint"](), 50_000, "gap_steps").total_steps == 49_152
+    with pytest.raises(ValueError, match="gap_steps=5 cannot work"):
+        with_steps(ORACLES["joint"](), 5, "gap_steps")
 
 
 def test_a_second_signal_does_not_wait() -> None:
@@ -376,3 +411,41 @@ def test_a_second_signal_does_not_wait() -> None:
             stop.check()
         with pytest.raises(Stopped):
             os.kill(os.getpid(), signal.SIGINT)
+
+
+JOINT = (
+    *("--ppo.steps", "1024", "--ppo.num-lanes", "8", "--ppo.horizon", "16", "--ppo.epochs", "1"),
+    *("--ppo.minibatches", "1", "--ppo.hidden", "4", "--checkpoint-every", "256", "--eval-episodes", "6"),
+)
+
+
+def test_in_joint_training_all_players_learn_and_are_measured_together(tmp_path: Path, capsys: Any) -> None:
+    run = tmp_path / "run"
+    assert main(["joint", *JOINT, "--game", "signaling", "--seat", "1", "--run-dir", str(run)]) == 0
+    game = began_as(run).make_game()
+    speaker = met(run, game, 1).populations[0][0]
+    assert isinstance(speaker, NeuralPolicy)
+    listener = PolicyStore(run).load("policy").policy
+    assert (speaker.features, listener.features) == tuple(space.shape[0] for space in game.observation_spaces)
+    value = deviation_value(game, *met(run, game, 1), (1, listener), 6, 0, "evaluation")
+    with np.load(run / "evaluation" / "returns.npz") as returns:
+        assert np.array_equal(returns["as handed out"], value.returns[:, 1])
+    capsys.readouterr()
+    assert counterplay(["play", str(run)]) == 0
+    assert capsys.readouterr().out.count("trained by joint") == 2
+
+
+def test_players_who_do_not_learn_jointly_are_those_named(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    arguments = ["joint", *JOINT, *PONG, "--learning-seats", "1", "--run-dir", str(run)]
+    assert main(arguments) == 0
+    assert isinstance(met(run, began_as(run).make_game(), 1).populations[0][0], Follow)
+
+
+def test_self_play_is_measured_against_those_named(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    arguments = ["joint", *JOINT, *PONG, "--learning-seats", "0", "--opponents", "pfsp_hard", "--run-dir", str(run)]
+    assert main(arguments) == 0
+    assert isinstance(met(run, began_as(run).make_game(), 1).populations[0][0], Follow)
+    names = {row["metric"] for row in load_training(run).metrics}
+    assert {"learner/staleness", "learner/rating", "learner/win_rate"} <= names
