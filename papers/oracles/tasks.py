@@ -1,25 +1,18 @@
-"""What learners are compared on: each task with its oracle, its bar and whoever else is measured on it."""
+"""What learners are compared on: each task with its oracle, its bar and whoever else is measured on it.
+
+Settings were tried on seeds from 10 on.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-import gymnasium
-import numpy as np
-
-from games import make
 from games.bucket_brigade import BucketBrigade
-from games.external.gymnasium import single_agent
-from games.game import Policy
-from games.lanes import lanes_of
-from games.play import play
-from games.versus import Versus
-from marl.exact import tree_game as in_tree
-from marl.oracles import PPO, SAC, Oracle
-from papers.oracles.flickering import Flickering
-from papers.oracles.protocol import EPISODES, FRESH, SEEDS, Curve, Measured, watch
-from papers.oracles.responses import OPPONENTS, found, population
+from marl.oracles import A2C, DQN, PPO, SAC, BehaviouralCloning, Oracle, RecurrentPPO
+from papers.oracles.measures import clone, control, response
+from papers.oracles.protocol import SEEDS, Measured
+from papers.oracles.responses import OPPONENTS
 from papers.oracles.teams import SIGNALLING, TEAM, brigade, signalling
 
 
@@ -45,66 +38,96 @@ class Task:
         return score >= self.bar if self.better == "higher" else score <= self.bar
 
 
-def trained(oracle: Oracle, game: Any, seed: int) -> tuple[Policy, Curve]:
-    """The policy of the only seat of a game, or of lanes, and its learning curve."""
-    curve: Curve = []
-    lanes = lanes_of(game, oracle.num_lanes) if not hasattr(game, "num_lanes") else game
-    policies = oracle.train(lanes, [0], seed, progress=partial(watch, curve))
-    return policies[0], curve
-
-
-def control(game: str, env: str, blank: float, oracle: Oracle, seed: int) -> Measured:
-    """Trained on a kernel; played in Gymnasium's own environment, whose observations may flicker."""
-    policy, curve = trained(oracle, make(game), seed)
-    returns = in_gymnasium(env, blank, policy, seed)
-    return Measured(float(returns.mean()), {"returns": returns.round(4).tolist()}, curve)
-
-
-def in_gymnasium(env: str, blank: float, policy: Policy, seed: int) -> np.ndarray:
-    """[episodes] returns of a policy in an environment of Gymnasium's registry."""
-    factory = partial(flickering_env, env, blank) if blank else partial(gymnasium.make, env)
-    return play(single_agent(factory), [[policy]], EPISODES, FRESH + seed, ["final"]).returns[0, :, 0]
-
-
-def flickering_env(env: str, blank: float) -> gymnasium.Env:
-    return Flickering(gymnasium.make(env), blank)
-
-
-def response(game: str, opponents: str, oracle: Oracle, seed: int) -> Measured:
-    """Best responses trained for each seat against the others' mixture; the score is the larger gap to the exact."""
-    tree_game = in_tree(make(game))
-    populations, details, curve = population(tree_game, opponents), {}, []
-    sigma = np.full([len(policies) for policies in populations], 1.0)
-    for seat, name in enumerate(tree_game.agents):
-        lanes = Versus(lanes_of(tree_game, oracle.num_lanes), populations, sigma / sigma.sum(), [seat])
-        told: Curve = []
-        policy = oracle.train(lanes, [seat], seed, progress=partial(watch, told))[seat]
-        what = found(tree_game, policy, seat, populations)
-        details[name] = {"value": what.value, "best": what.best, "gap": what.gap}
-        curve += told if seat == 0 else []
-    return Measured(max(part["gap"] for part in details.values()), details, curve)
-
-
 CART_POLE = ("cart_pole", "CartPole-v1", 0.0)
 FLICKERING = ("flickering(cart_pole,p=0.5)", "CartPole-v1", 0.5)
+PPO_CART_POLE = PPO(
+    steps=100_000,
+    num_lanes=64,
+    horizon=32,
+    epochs=4,
+    minibatches=8,
+    learning_rate=2e-3,
+    gamma=0.98,
+    gae_lambda=0.95,
+    entropy_start=0.0,
+)
+LONG: dict[str, Any] = {
+    "steps": 1_000_000,
+    "num_lanes": 128,
+    "horizon": 32,
+    "minibatches": 4,
+    "epochs": 4,
+    "learning_rate": 3e-3,
+    "gamma": 0.99,
+    "gae_lambda": 0.95,
+    "entropy_start": 0.0,
+    "normalise_observations": True,
+}
+"""Of PPO with and without a memory on flickering CartPole."""
 CONTROL: dict[str, Task] = {
     "ppo_cart_pole": Task(
-        "PPO, CartPole-v1, 100k steps",
-        PPO(
-            steps=100_000,
-            num_lanes=64,
-            horizon=32,
-            epochs=4,
-            minibatches=8,
-            learning_rate=2e-3,
-            gamma=0.98,
-            gae_lambda=0.95,
-            entropy_start=0.0,
-        ),
+        "PPO, CartPole-v1, 100k steps", PPO_CART_POLE, 475.0, partial(control, *CART_POLE), peer="ppo_cart_pole"
+    ),
+    "dqn_cart_pole": Task(
+        "DQN, CartPole-v1, 50k steps",
+        DQN(steps=50_000),
         475.0,
         partial(control, *CART_POLE),
-        peer="ppo_cart_pole",
+        peer="dqn_cart_pole",
     ),
+    "sac_pendulum": Task(
+        "SAC, Pendulum-v1, 20k steps",
+        SAC(steps=20_000),
+        -160.0,
+        partial(control, "pendulum", "Pendulum-v1", 0.0),
+        peer="sac_pendulum",
+    ),
+    "sac_mountain_car_continuous": Task(
+        "SAC, MountainCarContinuous-v0, 50k steps",
+        SAC(
+            steps=50_000,
+            gradient_steps=16,
+            learning_rate=1e-3,
+            n_step=10,
+            learning_starts=5_000,
+            hold=20,
+            temperature=0.1,
+        ),
+        90.0,
+        partial(control, "mountain_car_continuous", "MountainCarContinuous-v0", 0.0),
+        peer="sac_mountain_car_continuous",
+    ),
+    "recurrent_ppo_flickering": Task(
+        "recurrent PPO, flickering CartPole, p = 0.5, 1M steps",
+        RecurrentPPO(sequence=32, units=64, **LONG),
+        400.0,
+        partial(control, *FLICKERING),
+        peer="recurrent_ppo_flickering",
+    ),
+    "ppo_flickering": Task(
+        "the same without a memory",
+        PPO(**LONG),
+        250.0,
+        partial(control, *FLICKERING),
+        better="lower",
+        peer="ppo_flickering",
+    ),
+    "a2c_cart_pole": Task(
+        "A2C, CartPole-v1, 500k steps",
+        A2C(steps=500_000, gamma=0.99),
+        400.0,
+        partial(control, *CART_POLE),
+        peer="a2c_cart_pole",
+    ),
+    "behavioural_cloning_cart_pole": Task(
+        "behavioural cloning of the first row's policy, 100k steps of it",
+        BehaviouralCloning(),
+        0.95,
+        partial(clone, *CART_POLE, PPO_CART_POLE),
+        unit="of the expert's return",
+    ),
+}
+JOINT: dict[str, Task] = {
     "joint_rest_trap": Task(
         "joint PPO, team reward, Bucket Brigade rest_trap, 1M steps",
         TEAM,
@@ -147,28 +170,6 @@ CONTROL: dict[str, Task] = {
         better="lower",
         beside="optimum 0.25 (exact)",
     ),
-    "sac_pendulum": Task(
-        "SAC, Pendulum-v1, 20k steps",
-        SAC(steps=20_000),
-        -160.0,
-        partial(control, "pendulum", "Pendulum-v1", 0.0),
-        peer="sac_pendulum",
-    ),
-    "sac_mountain_car_continuous": Task(
-        "SAC, MountainCarContinuous-v0, 50k steps",
-        SAC(
-            steps=50_000,
-            gradient_steps=16,
-            learning_rate=1e-3,
-            n_step=10,
-            learning_starts=5_000,
-            hold=20,
-            temperature=0.1,
-        ),
-        90.0,
-        partial(control, "mountain_car_continuous", "MountainCarContinuous-v0", 0.0),
-        peer="sac_mountain_car_continuous",
-    ),
 }
 POKER: dict[str, tuple[str, float, dict[str, Oracle]]] = {
     "kuhn": (
@@ -176,6 +177,19 @@ POKER: dict[str, tuple[str, float, dict[str, Oracle]]] = {
         0.02,
         {
             "ppo": PPO(steps=200_000, num_lanes=512, horizon=8),
+            "recurrent_ppo": RecurrentPPO(
+                steps=200_000,
+                num_lanes=256,
+                horizon=8,
+                sequence=8,
+                minibatches=4,
+                epochs=4,
+                learning_rate=5e-3,
+                gamma=1.0,
+                gae_lambda=0.95,
+                units=32,
+            ),
+            "dqn": DQN(steps=200_000, gamma=1.0),
             "sac": SAC(
                 steps=40_960,
                 num_lanes=64,
@@ -192,7 +206,22 @@ POKER: dict[str, tuple[str, float, dict[str, Oracle]]] = {
         "Leduc poker",
         0.1,
         {
-            "ppo": PPO(steps=2_000_000, num_lanes=1024, horizon=8),
+            "ppo": PPO(steps=2_000_000, num_lanes=2048, horizon=8),
+            "recurrent_ppo": RecurrentPPO(
+                steps=1_600_000,
+                num_lanes=512,
+                horizon=8,
+                sequence=8,
+                minibatches=4,
+                epochs=3,
+                learning_rate=5e-3,
+                gamma=1.0,
+                gae_lambda=0.95,
+                entropy_start=0.3,
+                units=48,
+                cell="gru",
+            ),
+            "dqn": DQN(steps=1_000_000, gamma=1.0),
             "sac": SAC(
                 steps=614_400,
                 num_lanes=512,
@@ -222,4 +251,4 @@ def responses() -> Iterator[tuple[str, Task]]:
                 yield f"{name}_{short}_{others}", Task(named, oracle, bar, measure, "lower", "to the best response")
 
 
-TASKS: dict[str, Task] = {**CONTROL, **dict(responses())}
+TASKS: dict[str, Task] = {**CONTROL, **dict(responses()), **JOINT}
