@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar, g
 import tyro
 
 from games.spelling import unknown
-from marl.oracles import ORACLES, PPO, Exact, Oracle
+from marl.oracles import ORACLES, PPO, Exact, JointTraining, Oracle
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
@@ -18,13 +18,11 @@ if TYPE_CHECKING:
     from games.game import Game, Playable, Policy
     from games.versus import Populations
 
-JOINT = "joint"
-RESPONDERS = {name: kind for name, kind in ORACLES.items() if name != JOINT}
-"""Oracles that train one seat, by name."""
 LITTLE: dict[str, Any] = {"steps": 512, "num_lanes": 16, "horizon": 16, "epochs": 1, "minibatches": 1, "hidden": (16,)}
 SMALL: dict[str, dict[str, Any]] = {
     "a2c": {"steps": 512, "num_lanes": 16, "horizon": 16, "hidden": (16,)},
     "ppo": LITTLE,
+    "joint": {"ppo": PPO(**LITTLE)},
     "recurrent_ppo": LITTLE | {"hidden": (), "units": 8},
     "dqn": {"steps": 512, "num_lanes": 4, "gradient_steps": 2, "learning_starts": 64, "hidden": (16,)},
     "sac": {"steps": 512, "num_lanes": 4, "gradient_steps": 2, "learning_starts": 64, "hidden": (16,)},
@@ -80,14 +78,20 @@ class Preferring(Choosing, Protocol):
 
 
 C = TypeVar("C", bound=Preferring)
+O = TypeVar("O", bound=Oracle)
 
 
 def check_oracle(name: str) -> None:
+    """Raises ValueError for a name that no oracle has, with near matches."""
+    if name not in ORACLES:
+        raise unknown("oracle", name, ORACLES)
+
+
+def check_responder(name: str) -> None:
     """Raises ValueError for a name that no oracle of best responses has, with near matches."""
-    if name == JOINT:
+    if name == "joint":
         raise ValueError("joint trains several seats at once, and a best response is one seat's: use the oracle ppo")
-    if name not in RESPONDERS:
-        raise unknown("oracle", name, RESPONDERS)
+    check_oracle(name)
 
 
 def chosen(config: Choosing) -> Oracle:
@@ -99,9 +103,9 @@ def with_oracle(config: C, name: str, settings: Oracle | None = None) -> C:
     """The configuration with another oracle and its settings, by default the oracle's own.
 
     It gets a field of the oracle's name, which tyro makes options of, in place of those for PPO. Raises ValueError for
-    a name that no oracle has.
+    a name that no oracle of best responses has.
     """
-    check_oracle(name)
+    check_responder(name)
     plain = getattr(config, "plain", type(config))  # it may have another oracle's settings already
     values = {entry.name: getattr(config, entry.name) for entry in fields(plain)} | {"oracle": name}
     if name == "ppo" or not fields(ORACLES[name]):
@@ -124,8 +128,10 @@ def small(name: str, settings: Oracle) -> Oracle:
     return replace(settings, **SMALL.get(name, {}))  # type: ignore[type-var]
 
 
-def with_steps(oracle: Oracle, steps: int, option: str) -> Oracle:
+def with_steps(oracle: O, steps: int, option: str) -> O:
     """The oracle with another budget, which `option` gave. Raises ValueError where it cannot work."""
+    if isinstance(oracle, JointTraining):
+        return replace(oracle, ppo=with_steps(oracle.ppo, steps, option))
     if "steps" not in {entry.name for entry in fields(oracle)}:  # type: ignore[arg-type]
         raise ValueError(f"{type(oracle).__name__} has no steps to be set: leave out {option}, or set it to 0")
     try:
@@ -158,14 +164,19 @@ def untrained(
     sigma: "np.ndarray",
     seat: int,
     start: "Policy | None" = None,
+    alone: bool = True,
 ) -> "Policy":
-    """What the oracle makes of a seat, against those who play sigma, before it has learned. Errors as above."""
-    from marl.policy_files import check_savable
-    from marl.psro import learning_lanes
+    """What the oracle makes of a seat, against those who play sigma, before it has learned. Errors as above.
 
+    Unless it is `alone`, in joint training, others learn too.
+    """
+    from experiments.opponents import Opponents, beginnings, lanes_to_learn
+    from marl.policy_files import check_savable
+
+    others = Opponents(populations, sigma)
     try:
-        with learning_lanes(game, oracle.num_lanes, populations, sigma, seat) as lanes:
-            policy = oracle.learner(lanes, (seat,), 0, start=None if start is None else {seat: start}).policies[seat]
+        with lanes_to_learn(oracle, game, others, seat, alone=alone) as (lanes, seats):
+            policy = oracle.learner(lanes, seats, 0, start=beginnings(oracle, others, seat, start)).policies[seat]
         check_savable(policy)
         if isinstance(oracle, Exact):
             _check_told_apart(game, seat)

@@ -15,7 +15,7 @@ import tyro
 from experiments.checks import checked_device
 from experiments.known_settings import settings_of
 from experiments.options import AnyGame, Placed, as_name, early
-from experiments.oracles import REGISTRY, RESPONDERS, check_oracle, chosen, small, untrained
+from experiments.oracles import REGISTRY, check_oracle, chosen, small, untrained
 from experiments.stop import Stop, guarded
 from marl.oracles import ORACLES, Oracle
 
@@ -34,7 +34,8 @@ class Task(AnyGame):
     """Player that learns, counted from 0."""
     against: str = "uniform"
     """Who plays all other seats: a scripted policy of the game, by name; a run's folder, for the last meta-strategy of
-    PSRO or the policy of a training; or a policy's files, without suffix."""
+    PSRO or the policy of a training; or a policy's files, without suffix. Of joint training, in which all players learn
+    and `seat` is the one that is looked at: the seats that do not learn, and who self-play is measured against."""
     reward: Literal["own", "team"] = "own"
     """What is maximised: the player's own return, or the sum over all players."""
     start: str | None = None
@@ -157,7 +158,7 @@ def _tell_oracles(given: list[str]) -> NoReturn:
     """End with the help or the error for a command line without an oracle."""
     parser = argparse.ArgumentParser(prog="counterplay train", description="Train a best response, and measure it.")
     choices = parser.add_subparsers(metavar="ORACLE", required=True)
-    for name, kind in RESPONDERS.items():
+    for name, kind in ORACLES.items():
         choices.add_parser(name, help=(kind.__doc__ or "").partition("\n")[0])
     parser.parse_args(given)
     raise AssertionError("an oracle is required")
@@ -190,7 +191,7 @@ def planned(config: Config) -> Lesson:
 
     others = opponents(config.against, game, config.seat)
     start = None if config.start is None else policy_at(Path(config.start))
-    untrained(game, config.game, oracle, *others, config.seat, start)
+    untrained(game, config.game, oracle, *others, config.seat, start, alone=False)
     return Lesson(config, game, oracle, device, others, start)
 
 

@@ -13,10 +13,10 @@ from games.noise import Noise, Purpose, unit_seed
 from marl.buffers import precise
 from marl.demonstrations import Demonstrations
 from marl.gaussian import LOG_STD, bounds, in_box, log_prob, moments, squash_correction
+from marl.heads import head_of
 from marl.networks import Parameters, backward, last_outputs, layer_inputs, policy_outputs
 from marl.oracles.behavioural_cloning import BehaviouralCloning
 from marl.oracles.oracle import Progress
-from marl.oracles.sac_kinds import kind_of
 from marl.policies import masked
 from marl.soft import unit_actions
 
@@ -47,7 +47,7 @@ class Explained(Protocol):
         """[M] loss of who knows nothing but what is legal."""
 
 
-class Choices:
+class ExplainedChoices:
     """One choice a factor, explained by logits. Implements `Explained`."""
 
     def __init__(self, space: Space):
@@ -84,7 +84,7 @@ class Choices:
         return sample.allowed.sum(1).log().sum(0)
 
 
-class Actions:
+class ExplainedActions:
     """A point of a bounded Box, explained by a squashed Gaussian; densities are those in [-1, 1]^D.
 
     Implements `Explained`.
@@ -118,7 +118,7 @@ class Actions:
 
 def explained(space: Space) -> Explained:
     """The kind of an action space. Raises ValueError for any but Discrete, MultiDiscrete and bounded Boxes (D,)."""
-    return Actions(space) if isinstance(space, Box) else Choices(space)
+    return ExplainedActions(space) if isinstance(space, Box) else ExplainedChoices(space)
 
 
 class Student:
@@ -138,10 +138,11 @@ class Student:
         if len(features) != 1:
             raise ValueError(f"observations must be rows of features, Box((D,)); got {seen}: flatten them first")
         self.settings, self.explained = settings, explained(space)
-        self.kind = kind_of(space, features[0], 0.0, 0.0, torch.device(device))
+        self.head = head_of(space, log_std=0.0)
         generator = np.random.default_rng(unit_seed(seed, f"init/{name}"))
-        actor = self.kind.actor(settings.hidden, generator) if start is None else self.kind.resumed(start)
-        self.parameters = Parameters([actor], torch.device(device))
+        actor = self.head.layers(features[0], settings.hidden, generator)
+        resumed = actor if start is None else self.head.resumed(start, features[0])
+        self.parameters = Parameters([resumed], torch.device(device))
         (self.actor,) = self.parameters.networks
         self.shuffles = Noise(seed, [f"shuffle/{name}"])
         self.demonstrations: Demonstrations | None = None
@@ -191,7 +192,7 @@ class Student:
     def policy(self) -> Policy:
         """As fitted so far; further epochs leave it as it is."""
         copied = [(weight.clone(), bias.clone()) for weight, bias in self.actor]
-        return self.kind.policy(copied, self.settings.greedy)
+        return self.head.policy(copied, self.settings.greedy)
 
     def state_dict(self) -> dict[str, Any]:
         shown = None if self.demonstrations is None else tuple(self.demonstrations)

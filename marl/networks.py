@@ -24,6 +24,14 @@ NARROW = 8
 Layers = Sequence[tuple[Tensor, Tensor]]
 
 
+def copied(layers: Layers, device: torch.device) -> list[tuple[Tensor, Tensor]]:
+    """Copies on a device, of layers that may lie anywhere."""
+    return [
+        (torch.as_tensor(weight).to(device, copy=True), torch.as_tensor(bias).to(device, copy=True))
+        for weight, bias in layers
+    ]
+
+
 def forward(layers: Layers, features: Tensor) -> Tensor:
     """Outputs [..., O] for features [..., D], or [M, O] for pictures."""
     return nn.functional.linear(_rows(layer_inputs(layers, features)[-1]), *layers[-1])
@@ -115,8 +123,11 @@ def in_bfloat16(layers: Layers) -> Layers:
     return [*((weight.bfloat16(), bias.bfloat16()) for weight, bias in layers[:-1]), layers[-1]]
 
 
-FILTERS = {36: ((32, 8), (64, 4), (64, 3)), 10: ((16, 4), (32, 3)), 3: ((16, 3),)}
-"""(filters, pixels across) of each convolution, for pictures of at least so many pixels [36: Mnih et al. 2015]."""
+FILTERS = {64: ((32, 8), (64, 4), (64, 3)), 20: ((16, 8), (32, 4)), 10: ((16, 4), (32, 3)), 3: ((16, 3),)}
+"""(filters, pixels across) of each convolution, for pictures of at least so many pixels.
+
+From 64 on they are those of Mnih et al. (2015), from 20 on those of Mnih et al. (2013).
+"""
 
 
 def convolutions(shape: Sequence[int], generator: np.random.Generator) -> tuple[list[tuple[Tensor, Tensor]], int]:

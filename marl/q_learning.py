@@ -46,10 +46,10 @@ class Branches:
         """Fresh layers, unfolded, of values close to 0."""
         return orthogonal_layers((features, *hidden, self.matrix.shape[1]), 0.01, generator)
 
-    def folded(self, layers: Layers) -> Layers:
-        """Layers whose outputs [F * A] are values."""
+    def folded(self, layers: Layers, unit: float = 1.0) -> Layers:
+        """Layers whose outputs [F * A] are values, in which 1 is the `unit` of the given ones."""
         weight, bias = layers[-1]
-        return [*layers[:-1], (self.matrix @ weight, torch.addmv(self.offset, self.matrix, bias))]
+        return [*layers[:-1], (unit * self.matrix @ weight, torch.addmv(self.offset, self.matrix, bias, alpha=unit))]
 
     def unfolded(self, layers: Layers) -> Layers:
         """Layers which fold to these, as near as can be: exactly, if these were folded."""

@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import partial
 from time import process_time
 
 import numpy as np
@@ -38,18 +39,19 @@ def _advantages() -> Iterator[Row]:
     rng = np.random.default_rng(0)
     rewards, values = (rng.normal(size=(STEPS + 1, LANES)).astype(np.float32) for _ in range(2))
     never = torch.zeros(STEPS, LANES, dtype=torch.bool)
-    given = [torch.from_numpy(part) for part in (rewards[:-1], values[:-1], values[1:])]
+    earned, now, later = (torch.from_numpy(part) for part in (rewards[:-1], values[:-1], values[1:]))
+    advantages = partial(gae, earned, now, later, never, never, GAMMA, LAMBDA)
     nothing = np.zeros(LANES * STEPS, np.float32)
     flat = [np.ascontiguousarray(part[:-1].T).ravel() for part in (rewards, values)]
     theirs = RolloutBuffer(STEPS, Box(-1, 1, (1,)), Box(-1, 1, (1,)), "cpu", LAMBDA, GAMMA, LANES)
     theirs.rewards[:], theirs.values[:], last = rewards[:-1], values[:-1], torch.from_numpy(values[-1])
     over = np.zeros(LANES)
     ours, sb3, other = _seconds(
-        lambda: gae(*given, never, never, GAMMA, LAMBDA),
+        advantages,
         lambda: theirs.compute_returns_and_advantage(last, over),
         lambda: rlox.compute_gae_batched_f32(*flat, nothing, values[-1], STEPS, GAMMA, LAMBDA),
     )
-    found = gae(*given, never, never, GAMMA, LAMBDA).numpy()
+    found = advantages().numpy()
     differences = (
         np.abs(theirs.advantages - found).max(),
         np.abs(
@@ -69,9 +71,9 @@ def _replays() -> Iterator[Row]:
     seen = rng.normal(size=(PUSHED, FEATURES)).astype(np.float32)
     paid, zeros = rng.normal(size=PUSHED).astype(np.float32), np.zeros(PUSHED, np.uint8)
     parts = transition_parts({"observation": ((FEATURES,), "float32"), "action": ((1,), "int64")})
-    batch = {name: _of(shape, kind, seen, paid) for name, (shape, kind) in parts.items()}
     tracemalloc.start()
     ours = Replay(CAPACITY, parts)
+    batch = ours.rows.packed({name: _of(shape, kind, seen, paid) for name, (shape, kind) in parts.items()})
     for _ in range(-(-CAPACITY // PUSHED)):
         ours.push(batch)
     memory, _ = tracemalloc.get_traced_memory()

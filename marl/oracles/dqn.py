@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 from games.game import Lanes, Policy
 from games.numbers import real, whole
-from marl.oracles.oracle import Learner, Progress, run
-from marl.oracles.ppo import LARGEST, MOST_UNITS
+from marl.oracles.checks import LARGEST, check_hidden
+from marl.oracles.oracle import Learner, Oracle
 
 MOST_TRANSITIONS = 2**27
 """Of a replay."""
 
 
 @dataclass(frozen=True)
-class DQN:
+class DQN(Oracle):
     """Deep Q-learning as a best-response oracle [Mnih et al. 2015], for Discrete and MultiDiscrete actions.
 
     The targets are those of double Q-learning [van Hasselt et al. 2016]; factors of MultiDiscrete actions are branches
@@ -30,7 +30,7 @@ class DQN:
     """Steps per lane and update."""
     gradient_steps: int = 64
     """Gradient steps per update."""
-    batch_size: int = 128
+    minibatch: int = 128
     """Transitions per gradient step."""
     learning_rate: float = 1e-3
     """Adam's step size at the start."""
@@ -38,7 +38,7 @@ class DQN:
     """Let the learning rate fall linearly to 0 over the budget."""
     gamma: float = 0.99
     """Discount per step; 1 maximises the return itself, in games that are short."""
-    n_steps: int = 1
+    n_step: int = 1
     """Decisions whose rewards are summed up before the target network is asked."""
     capacity: int = 100_000
     """Transitions that the replay holds."""
@@ -61,19 +61,20 @@ class DQN:
     [Schaul et al. 2016]."""
     priority_beta: float = 0.4
     """How far weights make up for that at the start; wholly so, with 1, at the end."""
+    normalise_rewards: bool = True
+    """Let values count in the running size of rewards, so that these may be of any size."""
     huber: float = 1e6
-    """Errors from which on the loss is linear. Below what chance does to returns, it draws values from their means
-    towards their medians, and what is best in the median may be no best response."""
+    """Errors, so counted, from which on the loss is linear. Below what chance does to returns, it draws values from
+    their means towards their medians, and what is best in the median may be no best response."""
     max_grad_norm: float = 10.0
     """Gradients are clipped to this norm."""
     hidden: tuple[int, ...] = (128, 128)
     """Units of the hidden layers."""
 
     def __post_init__(self) -> None:
-        for name in ("num_lanes", "horizon", "gradient_steps", "batch_size", "n_steps", "target_every"):
+        for name in ("num_lanes", "horizon", "gradient_steps", "minibatch", "n_step", "target_every"):
             whole(name, getattr(self, name))
-        if not all(1 <= units <= MOST_UNITS for units in self.hidden):
-            raise ValueError(f"hidden layers have 1 to {MOST_UNITS:,} units each, got {self.hidden}")
+        check_hidden(self.hidden)
         if self.steps < self.batch:
             raise ValueError(
                 f"steps={self.steps} is less than one update of num_lanes * horizon = {self.batch} steps: "
@@ -124,15 +125,3 @@ class DQN:
         from marl.oracles.dqn_learner import DQNLearner  # torch takes a second to import, --help should not
 
         return DQNLearner(self, lanes, seats, seed, device, start or {})
-
-    def train(
-        self,
-        lanes: Lanes,
-        seats: Sequence[int],
-        seed: int,
-        device: str = "cpu",
-        start: Mapping[int, Policy] | None = None,
-        progress: Progress | None = None,
-    ) -> dict[int, Policy]:
-        """Approximate best responses of `seats` to whoever plays the other seats; see `Oracle`."""
-        return run(self.learner(lanes, seats, seed, device, start), progress)

@@ -13,13 +13,17 @@ from games.game import Array, Lanes, Legal, Policy, factors
 from games.noise import Noise, Purpose, unit_seed
 from marl.buffers import Replay, precise
 from marl.experience import Experience
+from marl.losses import explained_variance
 from marl.networks import FORBIDDEN, Layers, Parameters, backward, clip_norm, last_outputs, layer_inputs, policy_outputs
+from marl.oracles.checks import check_lanes
 from marl.oracles.dqn import DQN
+from marl.oracles.oracle import diverged, named
 from marl.policies import NeuralPolicy, draw, like, masked, padded, tensor
 from marl.prioritised import Prioritised
 from marl.q_learning import Branches, Miss, q_loss, q_targets
+from marl.scales import RewardScale
 
-WATCHED = ("loss", "td_error", "q_mean", "q_min", "q_max", "grad_norm")
+WATCHED = ("value_loss", "td_error", "explained_variance", "q_mean", "q_min", "q_max", "grad_norm")
 
 
 class DQNLearner:
@@ -34,10 +38,7 @@ class DQNLearner:
         device: str,
         start: Mapping[int, Policy],
     ):
-        if len(seats) != len(lanes.agents) or len(set(seats)) != len(seats):
-            raise ValueError(f"seats must name each of the lanes' {len(lanes.agents)} seats once, got {tuple(seats)}")
-        if lanes.num_lanes != settings.num_lanes:
-            raise ValueError(f"DQN was set to num_lanes={settings.num_lanes}, got lanes of {lanes.num_lanes}")
+        check_lanes(settings, lanes, seats)
         for agent, seen, space in zip(lanes.agents, lanes.observation_spaces, lanes.action_spaces, strict=True):
             if not isinstance(space, Discrete | MultiDiscrete):
                 raise ValueError(
@@ -49,9 +50,9 @@ class DQNLearner:
                 )
         self.settings, self.lanes, self.seats, self.done_updates = settings, lanes, tuple(seats), 0
         lanes.reset(seed, "train")
-        self.experience = Experience(lanes, settings.capacity, settings.gamma, settings.n_steps, device)
+        self.experience = Experience(lanes, settings.capacity, settings.gamma, settings.n_step, device)
         self.trainees = [
-            Trainee(settings, replay, space, seat, seed, start.get(seat))
+            QTrainee(settings, replay, space, seat, seed, start.get(seat))
             for replay, space, seat in zip(self.experience.replays, lanes.action_spaces, self.seats, strict=True)
         ]
 
@@ -70,7 +71,9 @@ class DQNLearner:
         """Some steps and the gradient steps that follow; metrics are named `.../seat` where several seats learn.
 
         `return` is the mean of each lane's last whole episode (nan before the first) and `return_error` its standard
-        error; `epsilon` the share of random choices in them; the rest is of the last gradient step, and nan before it.
+        error; `epsilon` the share of random choices in them; the rest is of the last gradient step's minibatch, and nan
+        before the first: `value_loss`, the mean squared error (beyond `huber` twice the Huber loss), in the units of
+        reward that values count in; `grad_norm` before it is clipped; `td_error` and the values in units of reward.
         Raises FloatingPointError where a loss is no longer finite.
         """
         settings, update = self.settings, self.done_updates
@@ -86,14 +89,10 @@ class DQNLearner:
             if steps >= settings.learning_starts and trainee.replay.size:
                 improved = trainee.improve(settings.gradient_steps, left)
                 if not (all(map(math.isfinite, improved.values())) and trainee.finite):
-                    raise FloatingPointError(
-                        f"seat {seat} diverged in update {update + 1}, after {steps} steps: {improved}; "
-                        "lower learning_rate, or check the rewards"
-                    )
+                    raise diverged(seat, update + 1, steps, improved)
             else:
                 improved = dict.fromkeys(WATCHED, math.nan)
-            watched |= improved
-            metrics |= watched if len(self.seats) == 1 else {f"{name}/{seat}": watched[name] for name in watched}
+            metrics |= named(self.seats, seat, watched | improved)
         self.done_updates += 1
         return metrics
 
@@ -112,7 +111,7 @@ class DQNLearner:
             trainee.load_state_dict(saved)
 
 
-class Trainee:
+class QTrainee:
     """One seat's networks, optimiser and priorities."""
 
     def __init__(self, settings: DQN, replay: Replay, space: Space, seat: int, seed: int, start: Policy | None):
@@ -121,19 +120,23 @@ class Trainee:
         self.branches = Branches(self.choices, settings.duelling, device)
         generator = np.random.default_rng(unit_seed(seed, f"init/{seat}"))
         layers = self.branches.layers(features, settings.hidden, generator)
+        self.resumed = start is not None
         if start is not None:
             layers = self.branches.unfolded(_checked(start, features, self.choices))
         self.parameters, self.target = Parameters([layers], device), Parameters([layers], device)
+        self.scale = RewardScale()
         self.noise, self.gradient_steps = Noise(seed, [f"replay/{seat}"]), 0
         alpha = settings.priority_alpha
         self.priorities = Prioritised(settings.capacity, alpha) if alpha else None
 
     def values(self) -> Layers:
-        """Layers of the values of choices."""
+        """Layers of the values of choices, in units of the rewards' scale."""
         return self.branches.folded(self.parameters.networks[0])
 
     def copied_values(self) -> Layers:
-        return [(weight.clone(), bias.clone()) for weight, bias in self.values()]
+        """Layers of the values of choices, that further training leaves as they are."""
+        layers = self.branches.folded(self.parameters.networks[0], self.scale.size)
+        return [(weight.clone(), bias.clone()) for weight, bias in layers]
 
     @property
     def finite(self) -> bool:
@@ -149,11 +152,24 @@ class Trainee:
         settings = self.settings
         learning_rate = settings.learning_rate * (left if settings.anneal else 1.0)
         beta = 1 + (settings.priority_beta - 1) * left
+        if settings.normalise_rewards:
+            self._rescale()
         for _ in range(gradient_steps):
             missed, norm = self._step(learning_rate, beta)
-        chosen = missed.chosen
-        watched = (missed.losses.mean(), missed.errors.abs().mean(), chosen.mean(), chosen.min(), chosen.max(), norm)
+        chosen, errors = (part.flatten() * self.scale.size for part in (missed.chosen, missed.errors))
+        fit = explained_variance(chosen - errors, chosen, torch.ones_like(chosen))
+        watched = (2 * missed.losses.mean(), errors.abs().mean(), fit, chosen.mean(), chosen.min(), chosen.max(), norm)
         return dict(zip(WATCHED, torch.stack(watched).tolist(), strict=True))
+
+    def _rescale(self) -> None:
+        """Let values count in the size of the rewards now, and stay what they are, if they were learnt."""
+        known, before = self.resumed or self.scale.seen > 0, self.scale.size
+        places, _ = self._drawn(1.0)
+        self.scale.follow(self.replay.take(places)["reward"])
+        if known:
+            for parameters in (self.parameters, self.target):
+                for part in parameters.networks[0][-1]:
+                    part.mul_(before / self.scale.size)
 
     def _step(self, learning_rate: float, beta: float) -> tuple[Miss, Tensor]:
         """One gradient step; how far the values were from their targets, and the gradient's norm."""
@@ -165,7 +181,7 @@ class Trainee:
         values = self._branched(last_outputs(online, inputs[-1]))
         ahead = sample["next_observation"]
         targets = q_targets(
-            sample["reward"],
+            sample["reward"] / self.scale.size,
             sample["discount"],
             self._branched(policy_outputs(online, ahead)),
             self._branched(policy_outputs(target, ahead)),
@@ -190,7 +206,7 @@ class Trainee:
 
     def _drawn(self, beta: float) -> tuple[np.ndarray, Tensor | None]:
         """Places to learn from, and the weights of their losses."""
-        uniforms = precise(self.noise.draw(Purpose.SHUFFLE, self.gradient_steps, self.settings.batch_size, 2))
+        uniforms = precise(self.noise.draw(Purpose.SHUFFLE, self.gradient_steps, self.settings.minibatch, 2))
         if self.priorities is None:
             return self.replay.draw(uniforms), None
         places = self.priorities.draw(uniforms)
@@ -200,6 +216,7 @@ class Trainee:
         return {
             "parameters": self.parameters.state_dict(),
             "target": self.target.vector.clone(),
+            "scale": self.scale.state_dict(),
             "gradient_steps": self.gradient_steps,
             "priorities": None if self.priorities is None else self.priorities.state_dict(),
         }
@@ -207,6 +224,7 @@ class Trainee:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.parameters.load_state_dict(state["parameters"])
         self.target.vector.copy_(torch.as_tensor(state["target"]))
+        self.scale.load_state_dict(state["scale"])
         self.gradient_steps = state["gradient_steps"]
         if self.priorities is not None:
             self.priorities.load_state_dict(state["priorities"])

@@ -8,9 +8,7 @@ import torch
 from gymnasium.spaces import Box, Space
 from torch import Tensor
 
-from games.game import Policy
-from marl.gaussian import GaussianPolicy, bounds
-from marl.heads import Categorical
+from marl.heads import Categorical, Gaussian, Head
 from marl.networks import Layers, last_outputs, layer_inputs, orthogonal_layers, policy_outputs
 from marl.policies import masked
 from marl.soft import (
@@ -39,20 +37,12 @@ class Improvement(NamedTuple):
 class Kind(Protocol):
     """A kind of action. Networks are given by their layers, observations [M, D] by the sample."""
 
-    rows: int
-    """Factors or dimensions of an action; columns of noise [rows, M] where actions are drawn."""
+    @property
+    def head(self) -> Head:
+        """Its distributions, of `rows` factors or dimensions."""
 
-    def actor(self, hidden: Sequence[int], generator: np.random.Generator) -> Layers:
-        """Fresh layers of an actor."""
-
-    def critic(self, hidden: Sequence[int], generator: np.random.Generator) -> Layers:
+    def critic(self, features: int, hidden: Sequence[int], generator: np.random.Generator) -> Layers:
         """Fresh layers of a critic."""
-
-    def policy(self, layers: Layers, greedy: bool) -> Policy:
-        """To play with an actor."""
-
-    def resumed(self, start: Policy) -> Layers:
-        """Layers of a policy to go on from. Raises ValueError where it is of another kind or size."""
 
     def next_values(
         self, actor: Layers, critics: Sequence[Layers], sample: Sample, temperature: Tensor, noise: Tensor
@@ -74,33 +64,18 @@ class Kind(Protocol):
         """Of the actor's loss at its outputs [O, M]."""
 
 
-class Continuous:
+class SoftActions:
     """A bounded Box: squashed Gaussians, and critics of observation and action. Implements `Kind`.
 
     Raises ValueError for any other space.
     """
 
-    def __init__(self, space: Space, features: int, entropy: float, device: torch.device):
-        self.space, self.features, self.entropy = space, features, entropy
-        self.low, self.high = (torch.as_tensor(bound, device=device) for bound in bounds(space))
-        self.rows = len(self.low)
+    def __init__(self, space: Space, entropy: float, device: torch.device):
+        self.head, self.entropy = Gaussian(space, log_std=0.0), entropy
+        self.low, self.high = self.head.low.to(device), self.head.high.to(device)
 
-    def actor(self, hidden: Sequence[int], generator: np.random.Generator) -> Layers:
-        return orthogonal_layers((self.features, *hidden, 2 * self.rows), 0.01, generator)
-
-    def critic(self, hidden: Sequence[int], generator: np.random.Generator) -> Layers:
-        return orthogonal_layers((self.features + self.rows, *hidden, 1), 1.0, generator)
-
-    def policy(self, layers: Layers, greedy: bool) -> GaussianPolicy:
-        return GaussianPolicy.of(layers, self.space, greedy)
-
-    def resumed(self, start: Policy) -> Layers:
-        if not isinstance(start, GaussianPolicy) or (start.features, len(start.low)) != (self.features, self.rows):
-            raise ValueError(
-                f"training goes on from a GaussianPolicy of {self.features} features and {self.rows} dimensions, "
-                f"got {start}"
-            )
-        return start.layers
+    def critic(self, features: int, hidden: Sequence[int], generator: np.random.Generator) -> Layers:
+        return orthogonal_layers((features + self.head.rows, *hidden, 1), 1.0, generator)
 
     def next_values(
         self, actor: Layers, critics: Sequence[Layers], sample: Sample, temperature: Tensor, noise: Tensor
@@ -132,37 +107,28 @@ class Continuous:
             input_gradient(critic, given, outer[:, None])
             for critic, given, outer in zip(critics, inputs, (lower, 1 - lower), strict=True)
         ]
-        by_action = (by_features[0] + by_features[1])[:, self.features :].t()
+        by_action = (by_features[0] + by_features[1])[:, -self.head.rows :].t()
         return Improvement(
             squashed_gradient(outputs, drawn, by_action, temperature).t(),
             temperature * drawn.log_prob - torch.minimum(first, second),
             -drawn.log_prob,
-            torch.full_like(first, self.entropy * self.rows),
+            torch.full_like(first, self.entropy * self.head.rows),
         )
 
 
-class Discrete:
+class SoftChoices:
     """Discrete or MultiDiscrete: categorical factors, and critics of all choices at once. Implements `Kind`.
 
     Raises ValueError for any other space.
     """
 
-    def __init__(self, space: Space, features: int, entropy: float, device: torch.device):
-        self.head, self.features, self.entropy = Categorical(space), features, entropy
-        self.rows, self.width = self.head.rows, self.head.width
+    def __init__(self, space: Space, entropy: float, device: torch.device):
+        self.head, self.entropy = Categorical(space), entropy
+        self.shape = (self.head.rows, self.head.width)
         self.counts = torch.tensor(self.head.choices, device=device)
 
-    def actor(self, hidden: Sequence[int], generator: np.random.Generator) -> Layers:
-        return self.head.layers(self.features, hidden, generator)
-
-    def critic(self, hidden: Sequence[int], generator: np.random.Generator) -> Layers:
-        return orthogonal_layers((self.features, *hidden, self.rows * self.width), 1.0, generator)
-
-    def policy(self, layers: Layers, greedy: bool) -> Policy:
-        return self.head.policy(layers, greedy)
-
-    def resumed(self, start: Policy) -> Layers:
-        return self.head.resumed(start, self.features)
+    def critic(self, features: int, hidden: Sequence[int], generator: np.random.Generator) -> Layers:
+        return orthogonal_layers((features, *hidden, self.shape[0] * self.shape[1]), 1.0, generator)
 
     def next_values(
         self, actor: Layers, critics: Sequence[Layers], sample: Sample, temperature: Tensor, noise: Tensor
@@ -179,7 +145,7 @@ class Discrete:
 
     def by_outputs(self, by_value: Tensor, sample: Sample) -> Tensor:
         actions = sample["action"]
-        outer = by_value.new_zeros(len(by_value), self.rows, self.width)
+        outer = by_value.new_zeros(len(by_value), *self.shape)
         return outer.scatter_(2, actions[:, :, None], by_value[:, None, None].expand(*actions.shape, 1)).flatten(1)
 
     def improvement(
@@ -197,7 +163,7 @@ class Discrete:
         )
 
     def _factored(self, outputs: Tensor) -> Tensor:
-        return outputs.view(self.rows, self.width, outputs.shape[1])
+        return outputs.view(*self.shape, outputs.shape[1])
 
     def _choices(self, outputs: Tensor, legal: Tensor | None) -> Choices:
         logits = self._factored(outputs)
@@ -212,12 +178,12 @@ def input_gradient(layers: Layers, inputs: Sequence[Tensor], outer: Tensor) -> T
     for index in range(len(layers) - 1, -1, -1):
         outer = outer.mm(layers[index][0])
         if index:
-            outer.mul_(inputs[index].sign())
+            outer = torch.ops.aten.threshold_backward(outer, inputs[index], 0)
     return outer
 
 
-def kind_of(space: Space, features: int, box_entropy: float, choice_entropy: float, device: torch.device) -> Kind:
+def kind_of(space: Space, box_entropy: float, choice_entropy: float, device: torch.device) -> Kind:
     """The kind of a space's actions. Raises ValueError where SAC has none."""
     if isinstance(space, Box):
-        return Continuous(space, features, box_entropy, device)
-    return Discrete(space, features, choice_entropy, device)
+        return SoftActions(space, box_entropy, device)
+    return SoftChoices(space, choice_entropy, device)

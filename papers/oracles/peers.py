@@ -158,6 +158,8 @@ def run(task: str, seed: int, steps: int | None = None) -> dict[str, Any]:
     with Watch() as watch:
         model.learn(steps, callback=Returns())
     fresh = played(peer, env, 1_000_000 + seed)
+    returns: Any
+    lengths: Any
     returns, lengths = evaluate_policy(
         model, fresh, n_eval_episodes=EPISODES, deterministic=True, return_episode_rewards=True
     )

@@ -18,6 +18,7 @@ from games.exact import (
 from games.game import Policy
 from games.policies import joint_probabilities
 from games.tree_game import TreeGame
+from marl.recurrent import RecurrentPolicy
 
 CFR_ITERATES = (1, 3, 10, 30, 100)
 """Of counterfactual regret minimisation: their average strategies, from uniform to near equilibrium, mixed evenly."""
@@ -55,11 +56,14 @@ def found(game: TreeGame, policy: Policy, seat: int, populations: list[list[Poli
         rows = np.stack([tabulate(game, other, player) for other in policies])
         parts.append(part_of_mixture(tree, player, rows, np.full(len(rows), 1 / len(rows))))
     best = best_responses(tree, profile(tree, parts))[seat].value
-    parts[seat] = tabulate(game, policy, seat) if policy.start(1) is None else remembered(game, policy, seat)
+    if isinstance(policy, RecurrentPolicy):
+        parts[seat] = remembered(game, policy, seat)
+    else:
+        parts[seat] = tabulate(game, policy, seat)
     return Found(float(expected_returns(tree, profile(tree, parts))[seat]), float(best))
 
 
-def remembered(game: TreeGame, policy: Policy, player: int) -> np.ndarray:
+def remembered(game: TreeGame, policy: RecurrentPolicy, player: int) -> np.ndarray:
     """[S_player] what a policy with a recurrent core plays, once it has seen the steps that lead to each state.
 
     It sees a step whoever's move that is, as in lanes, and what it has seen must tell a state's histories no further

@@ -1,7 +1,7 @@
 """What learners are compared on: each task with its oracle, its bar and whoever else is measured on it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from games.game import Policy
 from games.lanes import lanes_of
 from games.play import play
 from games.versus import Versus
+from marl.exact import tree_game as in_tree
 from marl.oracles import PPO, SAC, Oracle
 from papers.oracles.flickering import Flickering
 from papers.oracles.protocol import EPISODES, FRESH, SEEDS, Curve, Measured, watch
@@ -71,7 +72,7 @@ def flickering_env(env: str, blank: float) -> gymnasium.Env:
 
 def response(game: str, opponents: str, oracle: Oracle, seed: int) -> Measured:
     """Best responses trained for each seat against the others' mixture; the score is the larger gap to the exact."""
-    tree_game = make(game)
+    tree_game = in_tree(make(game))
     populations, details, curve = population(tree_game, opponents), {}, []
     sigma = np.full([len(policies) for policies in populations], 1.0)
     for seat, name in enumerate(tree_game.agents):
@@ -121,8 +122,8 @@ CONTROL: dict[str, Task] = {
         beside="scripted spread 1 (exact); published PPO -81.6 a night, where uniform play has -87.9",
     ),
     "joint_kappa_0.1": Task(
-        "joint PPO, team reward, Bucket Brigade minimal_specialization with kappa 0.1, 1M steps",
-        TEAM,
+        "joint PPO, team reward, Bucket Brigade minimal_specialization with kappa 0.1, 2.5M steps",
+        replace(TEAM, ppo=replace(TEAM.ppo, steps=2_500_000)),
         0.9,
         partial(brigade, BucketBrigade("minimal_specialization", kappa=0.1)),
         unit="of the gap from uniform play to the optimum",

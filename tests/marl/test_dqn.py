@@ -136,7 +136,7 @@ def test_random_choices_are_legal_and_as_frequent_as_asked():
 
 
 QUICK = DQN(
-    steps=8192, num_lanes=64, horizon=4, gradient_steps=16, batch_size=64, learning_starts=256, learning_rate=1e-2,
+    steps=8192, num_lanes=64, horizon=4, gradient_steps=16, minibatch=64, learning_starts=256, learning_rate=1e-2,
     hidden=(16,), target_rate=0.1, gamma=1.0,
 )  # fmt: skip
 
@@ -155,16 +155,37 @@ def versus(game, others, seat, num_lanes):
 def test_matching_pennies_against_a_biased_coin(settings):
     """Whether hard or soft, by priority or not: heads pays 0.2 against 60 % heads, tails -0.2."""
     dqn = DQN(**(vars(QUICK) | settings))
-    policy = dqn.train(versus(matching_pennies(), [Fixed((0.6, 0.4))], 0, dqn.num_lanes), [0], 0)[0]
-    assert policy.act(np.zeros((1, 5), np.float32), None, None, np.zeros((1, 0)))[0] == 0
-    np.testing.assert_allclose(forward(policy.layers, torch.zeros(1, 5))[0], [0.2, -0.2], atol=0.1)
+    lanes = versus(matching_pennies(), [Fixed((0.6, 0.4))], 0, dqn.num_lanes)
+    policy = dqn.train(lanes, [0], 0)[0]
+    seen = lanes.observe(0)[:1]
+    assert policy.act(seen, None, None, np.zeros((1, 0)))[0] == 0
+    np.testing.assert_allclose(forward(policy.layers, torch.from_numpy(seen))[0], [0.2, -0.2], atol=0.06)
 
 
-@pytest.mark.parametrize("n_steps", [1, 3])
+def test_values_are_means_where_chance_is_skewed_unless_a_threshold_draws_them_to_medians():
+    """A ticket costs 1 and pays 8 in one of four times: worth having, though it mostly loses."""
+    lottery = NormalForm(np.array([[[7.0, -1, -1, -1], [0, 0, 0, 0]], np.zeros((2, 4))]))
+    for threshold, best in ((DQN.huber, 0), (0.5, 1)):
+        dqn = DQN(**(vars(QUICK) | {"huber": threshold}))
+        lanes = versus(lottery, [Fixed((0.25,) * 4)], 0, dqn.num_lanes)
+        policy = dqn.train(lanes, [0], 0)[0]
+        assert policy.act(lanes.observe(0)[:1], None, None, np.zeros((1, 0)))[0] == best
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1e-6, 3e-6), (1e4, 3e4)])
+def test_rewards_may_be_of_any_size(scale, offset):
+    payoffs = scale * np.array(matching_pennies().payoffs) + offset
+    lanes = versus(NormalForm(payoffs), [Fixed((0.6, 0.4))], 0, QUICK.num_lanes)
+    policy = QUICK.train(lanes, [0], 0)[0]
+    found = forward(policy.layers, torch.from_numpy(lanes.observe(0)[:1]))[0].numpy()
+    np.testing.assert_allclose((found - offset) / scale, [0.2, -0.2], atol=0.1)
+
+
+@pytest.mark.parametrize("n_step", [1, 3])
 @pytest.mark.parametrize("truncates", [False, True])
-def test_values_look_beyond_truncation_but_not_beyond_termination(truncates, n_steps):
+def test_values_look_beyond_truncation_but_not_beyond_termination(truncates, n_step):
     """Every step pays 1: worth 1 / (1 - gamma) where episodes are cut, the steps left where they end."""
-    settings = {"gamma": 0.75, "n_steps": n_steps, "huber": 10.0}
+    settings = {"gamma": 0.75, "n_step": n_step, "huber": 10.0}
     policy = DQN(**(vars(QUICK) | settings)).train(GameLanes(Wander(truncates), QUICK.num_lanes), [0], 0)[0]
     found = forward(policy.layers, torch.tensor([[0.5]])).max().item()
     assert found == pytest.approx(4.0 if truncates else 1.75, rel=0.1)
@@ -192,7 +213,7 @@ def parts(learner):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 def test_resumed_training_equals_straight_training_bit_for_bit(alpha):
-    dqn = DQN(**(vars(QUICK) | {"steps": 4 * 256, "priority_alpha": alpha, "n_steps": 2, "capacity": 700}))
+    dqn = DQN(**(vars(QUICK) | {"steps": 4 * 256, "priority_alpha": alpha, "n_step": 2, "capacity": 700}))
     straight, resumed = (dqn.learner(GameLanes(Lock(), 64), [0], 3) for _ in range(2))
     told = [straight.update() for _ in range(2)]
     resumed.load_state_dict(straight.state_dict())
@@ -222,7 +243,7 @@ def test_lanes_and_learner_may_live_on_cuda(alpha):
     on_cuda = GameLanes(game, 64, put=lambda array: torch.as_tensor(array, device="cuda"))
     learner = dqn.learner(Versus(on_cuda, populations, np.ones((1,) * 4), [1]), [1], 3, device="cuda")
     told = [learner.update() for _ in range(2)]
-    assert all(np.isfinite(told[1][name]) for name in ("loss", "q_mean", "grad_norm"))
+    assert all(np.isfinite(told[1][name]) for name in ("value_loss", "q_mean", "grad_norm"))
     assert learner.policies[1].device.type == "cuda"
 
 
@@ -248,7 +269,7 @@ def test_nothing_is_learnt_before_there_is_enough_to_learn_from():
     dqn = DQN(**(vars(QUICK) | {"learning_starts": 600}))
     learner = dqn.learner(GameLanes(Lock(), 64), [0], 0)
     told = [learner.update() for _ in range(3)]
-    assert [np.isnan(metrics["loss"]) for metrics in told] == [True, True, False]
+    assert [np.isnan(metrics["value_loss"]) for metrics in told] == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -261,8 +282,8 @@ def test_nothing_is_learnt_before_there_is_enough_to_learn_from():
         ({"gamma": 1.5}, "gamma"),
         ({"epsilon_end": -0.1}, "epsilon_end"),
         ({"target_rate": 2.0}, "target_rate"),
-        ({"n_steps": 0}, "n_steps"),
-        ({"batch_size": 2.5}, "batch_size"),
+        ({"n_step": 0}, "n_step"),
+        ({"minibatch": 2.5}, "minibatch"),
         ({"hidden": (0,)}, "hidden"),
         ({"learning_starts": 10**9}, "learning_starts"),
     ],

@@ -9,11 +9,14 @@ import torch
 from games.lanes import GameLanes
 from games.normal_form import NormalForm, matching_pennies, rock_paper_scissors
 from games.signaling import Signaling
-from marl.oracles import PPO, JointTraining
+from marl.oracles import PPO, JointTraining, RecurrentPPO
 from marl.policies import NeuralPolicy
+from marl.recurrent import RecurrentPolicy
+from marl.state_files import load_state, save_state
 from tests.marl.small_games import Fixed
 
 PPO_QUICK = PPO(steps=4096, num_lanes=64, horizon=4, minibatches=2, learning_rate=1e-2, hidden=(16,))
+WITH_MEMORY = RecurrentPPO(steps=4096, num_lanes=64, horizon=4, sequence=2, minibatches=2, units=8)
 ONE_SHOT = PPO(
     steps=128 * 100,
     num_lanes=128,
@@ -39,7 +42,8 @@ def learner(settings, game, seed=0, seats=None, **others):
 
 
 def weights(policy):
-    return [part for layer in policy.layers for part in layer]
+    layers = [*policy.core, *policy.head.layers] if isinstance(policy, RecurrentPolicy) else policy.layers
+    return [part for layer in layers for part in layer]
 
 
 def mixture(policy, features):
@@ -47,10 +51,12 @@ def mixture(policy, features):
     return policy.probabilities(np.zeros((1, features), np.float32), None)[0][0]
 
 
-def test_alone_it_is_ppo():
-    joint, alone = learner(JointTraining(PPO_QUICK), AGREE), learner(PPO_QUICK, AGREE)
+@pytest.mark.parametrize("ppo", [PPO_QUICK, WITH_MEMORY])
+def test_alone_it_is_ppo(ppo):
+    joint, alone = learner(JointTraining(ppo), AGREE), learner(ppo, AGREE)
     np.testing.assert_equal(joint.update(), alone.update())
     for seat in (0, 1):
+        assert isinstance(joint.policies[seat], RecurrentPolicy) == (ppo is WITH_MEMORY)
         assert all(map(torch.equal, weights(joint.policies[seat]), weights(alone.policies[seat])))
 
 
@@ -105,8 +111,16 @@ def test_a_team_learns_to_agree():
     assert metrics["return/0"] == metrics["return/1"] > 1.9
 
 
-@pytest.mark.parametrize("settings", [SELF_PLAY, JointTraining(PPO_QUICK, "shared", "central", 0.5)])
-def test_resumed_training_equals_straight_training_bit_for_bit(settings):
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SELF_PLAY,
+        replace(SELF_PLAY, ppo=WITH_MEMORY),
+        JointTraining(PPO_QUICK, "shared", "central", 0.5),
+        JointTraining(WITH_MEMORY, "shared", "central", 0.5),
+    ],
+)
+def test_resumed_training_equals_straight_training_bit_for_bit(settings, tmp_path):
     """With a full pool, episodes that go on, and players who have left the pool but not their episode."""
     game = NormalForm(rock_paper_scissors().payoffs, rounds=30)
     straight, resumed = learner(settings, game, 3), learner(settings, game, 3)
@@ -114,7 +128,8 @@ def test_resumed_training_equals_straight_training_bit_for_bit(settings):
         straight.update()
     if settings.opponents:
         assert len(straight.self_play.pool) == 3 < len(straight.self_play.players)
-    resumed.load_state_dict(straight.state_dict())
+    save_state(tmp_path / "state", straight.state_dict())
+    resumed.load_state_dict(load_state(tmp_path / "state"))
     for _ in range(6):
         np.testing.assert_equal(resumed.update(), straight.update())
     assert all(map(torch.equal, weights(straight.policies[0]), weights(resumed.policies[0])))
@@ -132,6 +147,19 @@ def test_opponents_are_snapshots_and_their_age_is_told():
     assert not any(player.policy.greedy for player in play.players)
     assert set(training.policies) == {0, 1}
     assert all(map(torch.equal, *(weights(policy) for policy in training.policies.values())))
+
+
+def test_opponents_remember_their_episode():
+    """As they were handed out, memory and all; only not greedy."""
+    training = learner(replace(SELF_PLAY, ppo=WITH_MEMORY), rock_paper_scissors())
+    training.update()
+    rival = training.self_play.players[0].policy
+    assert isinstance(rival, RecurrentPolicy)
+    assert not rival.head.greedy
+    training.self_play.pool.add(training.self_play.trainee.policy(greedy=False), 1)
+    latest = training.self_play.pool.snapshots[-1].policy
+    assert all(map(torch.equal, weights(latest), weights(training.policies[0])))
+    assert not all(map(torch.equal, weights(latest), weights(rival)))
 
 
 def test_results_are_counted_for_whom_they_are_against():
@@ -206,3 +234,27 @@ def test_impossible_settings_are_refused(settings, complaint):
 def test_games_that_do_not_fit_are_refused(settings, game, complaint):
     with pytest.raises(ValueError, match=complaint):
         learner(settings, game)
+
+
+def on_cuda(array):
+    return torch.as_tensor(array, device="cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_self_play_may_live_on_cuda():
+    lanes = [GameLanes(rock_paper_scissors(), 64, put=on_cuda) for _ in range(2)]
+    straight, resumed = (SELF_PLAY.learner(some, [0, 1], 3, device="cuda") for some in lanes)
+    for _ in range(3):
+        told = straight.update()
+    assert all(np.isfinite(told[name]) for name in ("entropy", "rating", "staleness", "win_rate"))
+    resumed.load_state_dict(straight.state_dict())
+    resumed.update()
+    assert resumed.policies[0].device.type == "cuda"
+
+
+def test_lanes_of_tensors_train_the_same():
+    lanes = [GameLanes(rock_paper_scissors(), 64, put=put) for put in (np.asarray, torch.as_tensor)]
+    numpy_, tensors = (SELF_PLAY.learner(some, [0, 1], 3) for some in lanes)
+    for _ in range(3):
+        np.testing.assert_equal(numpy_.update(), tensors.update())

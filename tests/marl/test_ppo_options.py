@@ -10,13 +10,14 @@ from gymnasium.spaces import Box, Discrete
 import games
 from games.lanes import GameLanes
 from games.play import play
+from games.pong import Pong
 from games.stepping import SteppedLanes
 from marl.collect import Collector
 from marl.gaussian import GaussianPolicy
 from marl.heads import head_of
 from marl.losses import gae
 from marl.networks import in_bfloat16, policy_layers, policy_outputs
-from marl.oracles import PPO, RecurrentPPO
+from marl.oracles import PPO
 from marl.oracles.ppo_trainee import next_values
 from marl.policies import NeuralPolicy
 from marl.scales import ObservationScale
@@ -253,8 +254,37 @@ def test_bfloat16_is_of_products_alone():
 
 def test_advantages_may_stay_as_they_are():
     raw, scaled = (replace(SHORT, normalise_advantages=kept).learner(brigade_mixture(64), [1], 3) for kept in (0, 1))
-    norms = [learner.update()["grad_norm"] for learner in (raw, scaled)]
+    norms = [learner.update()["actor_grad_norm"] for learner in (raw, scaled)]
     assert norms[0] > 10 * norms[1]  # rewards of Bucket Brigade are tens
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"autocast": True},
+        {"normalise_observations": True, "clip_value": 0.2, "target_kl": 0.05},
+    ],
+)
+@pytest.mark.parametrize("game", [games.make("lqr"), Pong(pixels=True)], ids=["continuous", "pictures"])
+def test_options_work_on_cuda(game, changes):
+    """Every seat learns; lanes stay on NumPy."""
+    seats = range(len(game.agents))
+    learner = replace(SHORT, **changes).learner(GameLanes(game, 64), seats, 3, device="cuda")
+    resumed = replace(SHORT, **changes).learner(GameLanes(game, 64), seats, 3, device="cuda")
+    told = [learner.update() for _ in range(2)]
+    resumed.load_state_dict(learner.state_dict())
+    suffix = "" if len(seats) == 1 else "/0"
+    assert all(np.isfinite(metrics[f"value_loss{suffix}"]) for metrics in told)
+    assert learner.policies[0].device.type == "cuda"
+    vectors = [source.trainees[0].parameters.vector for source in (learner, resumed)]
+    assert torch.equal(*vectors)
+    observation = learner.lanes.observe(0)
+    policy = learner.policies[0].to("cpu")
+    actions, _ = policy.act(observation, None, None, np.zeros((64, policy.noise_size), np.float32))
+    assert all(game.action_spaces[0].contains(action) for action in actions)
 
 
 class Counting:
@@ -289,10 +319,12 @@ class Counted:
 
 
 @pytest.mark.parametrize(
-    "lanes", [GameLanes(Wander(True), 6), GameLanes(Wander(False), 6), SteppedLanes(Counting(), 6)], ids=str
+    "lanes",
+    [GameLanes(Wander(True), 6), GameLanes(Wander(False), 6), SteppedLanes(Counting(), 6)],
+    ids=["cut", "over", "stepped"],
 )
 def test_bootstrapping_at_time_limits_is_that_of_a_scalar_loop(lanes):
-    """The critic values what it sees at 10 + its first feature; only where time ran out does that count beyond the end."""
+    """The critic says 10 + the first feature; only where time ran out does that count beyond the end."""
     lanes.reset(0)
     collector = Collector(lanes, horizon=7)
     layers = policy_layers(1, (4,), (2,), np.random.default_rng(0))
@@ -336,9 +368,3 @@ def test_bootstrapping_at_time_limits_is_that_of_a_scalar_loop(lanes):
 def test_impossible_options_are_refused(settings, complaint):
     with pytest.raises(ValueError, match=complaint):
         PPO(**settings)
-
-
-@pytest.mark.parametrize("name", ["normalise_observations", "autocast"])
-def test_recurrent_networks_refuse_what_they_have_not(name):
-    with pytest.raises(ValueError, match=name):
-        RecurrentPPO(**{name: True})

@@ -187,6 +187,24 @@ def test_lanes_of_tensors_train_the_same_policy():
     assert torch.equal(*map(weights, learners))
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@every_cell
+def test_lanes_learner_and_memories_may_live_on_cuda(cell):
+    def on_cuda(array):
+        return torch.as_tensor(array, device="cuda")
+
+    space, features = KUHN.action_spaces[1], KUHN.observation_spaces[1].shape[0]
+    rival = some_policy(space, cell, features=features).to("cuda")
+    lanes = Versus(GameLanes(KUHN, 32, put=on_cuda), [[Uniform.of(space)], [rival]], np.ones((1, 1)), [0])
+    once = dataclasses.replace(SHORT, cell=cell, burn_in=2, epochs=1, minibatches=1, clip=1e-3)
+    learner, resumed = (once.learner(lanes, [0], 3, device="cuda") for _ in range(2))
+    assert learner.update()["clip_fraction"] == 0
+    resumed.load_state_dict(learner.state_dict())
+    assert np.isfinite(resumed.update()["value_loss"])
+    assert learner.policies[0].device.type == "cuda"
+
+
 def test_training_goes_on_from_a_policy():
     learner = SHORT.learner(maze(32), [0], 3)
     learner.update()

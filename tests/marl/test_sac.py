@@ -1,7 +1,7 @@
 """SAC's losses against independent loops, and what it learns against known optima."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from statistics import NormalDist
 
@@ -14,14 +14,17 @@ from hypothesis import strategies as st
 
 import games
 from games.lanes import GameLanes
+from games.lqr import LQR
 from games.normal_form import NormalForm, matching_pennies
+from games.play import play
 from games.policies import Uniform
 from games.versus import Versus
+from marl.exact import evaluate_exact
 from marl.gaussian import GaussianPolicy
 from marl.networks import layer_inputs, policy_outputs
-from marl.oracles import SAC
+from marl.oracles import SAC, Exact
 from marl.oracles.sac_kinds import input_gradient, kind_of
-from marl.oracles.sac_learner import Trainee
+from marl.oracles.sac_learner import SoftTrainee
 from marl.soft import (
     Choices,
     choice_gradient,
@@ -50,13 +53,13 @@ def uniforms(*shape, seed=0):
 def networks(kind):
     """An actor with preferences and two critics."""
     generator = np.random.default_rng(1)
-    actor = kind.actor((8,), generator)
+    actor = kind.head.layers(4, (8,), generator)
     actor[-1] = (actor[-1][0] * 60, actor[-1][1])
-    return actor, [kind.critic((8,), generator) for _ in range(2)]
+    return actor, [kind.critic(4, (8,), generator) for _ in range(2)]
 
 
 def kind(space):
-    return kind_of(space, 4, -1.0, 0.5, CPU)
+    return kind_of(space, -1.0, 0.5, CPU)
 
 
 def some_sample(space):
@@ -128,7 +131,7 @@ def test_targets_are_those_of_scalar_loops(space):
     ours, sample = kind(space), some_sample(space)
     if space == Discrete(3):
         sample |= {name: sample[name][:, :1] for name in ("legal", "next_legal", "action")}
-    (actor, critics), noise = networks(ours), uniforms(ours.rows, ROWS, seed=5)
+    (actor, critics), noise = networks(ours), uniforms(ours.head.rows, ROWS, seed=5)
     found = ours.next_values(actor, critics, sample, TEMPERATURE, noise)
     for row in range(ROWS):
         observation = sample["next_observation"][row].tolist()
@@ -241,7 +244,7 @@ def test_a_gradient_step_is_that_of_automatic_differentiation(space):
     """Critics first, then the actor by the new critics, the temperature by its entropy, and the slow critics."""
     sample, noise = some_sample(space), uniforms(4, ROWS)
     settings = SAC(hidden=(8,), choice_entropy=0.5, temperature=0.3, temperature_rate=0.1)
-    trainee = Trainee(settings, Box(-1, 1, (4,)), space, 0, 0, "cpu", None)
+    trainee = SoftTrainee(settings, Box(-1, 1, (4,)), space, 0, 0, "cpu", None)
     ours, slow = trainee.kind, trainee.targets.vector.clone()
     (actor,), critics = leaves(trainee.actor.networks), leaves(trainee.critics.networks)
     beyond = ours.next_values(actor, trainee.targets.networks, sample, TEMPERATURE, noise[:2]).detach()
@@ -265,7 +268,7 @@ def test_the_temperature_rises_where_entropy_is_too_low_and_falls_where_it_is_to
     """A share of 1 of what uniform play has cannot be exceeded; a share of 0 always is."""
     for share, rises in ((1.0, True), (0.0, False)):
         settings = SAC(minibatch=ROWS, hidden=(8,), choice_entropy=share)
-        trainee = Trainee(settings, Box(-1, 1, (4,)), WHEELS, 0, 0, "cpu", None)
+        trainee = SoftTrainee(settings, Box(-1, 1, (4,)), WHEELS, 0, 0, "cpu", None)
         trainee.actor.networks[0][-1][0].mul_(100)
         trainee.step(some_sample(WHEELS), uniforms(4, ROWS), 1e-3)
         assert (trainee.log_temperature > 0) == rises
@@ -364,7 +367,7 @@ def test_several_seats_learn_at_once():
 
 def test_values_stay_what_they_were_when_rewards_become_larger():
     settings = SAC(hidden=(8,), normalise_rewards=True)
-    trainee, features = Trainee(settings, Box(-1, 1, (4,)), WHEELS, 0, 0, "cpu", None), some(5, 4).float()
+    trainee, features = SoftTrainee(settings, Box(-1, 1, (4,)), WHEELS, 0, 0, "cpu", None), some(5, 4).float()
 
     def told():
         values = policy_outputs(trainee.critics.networks[0], features) * trainee.scale.size
@@ -494,6 +497,65 @@ def test_lanes_and_seats_must_fit():
 
 def test_spaces_that_it_cannot_handle_are_refused():
     with pytest.raises(ValueError, match="bounded Box"):
-        Trainee(SMALL, Box(-1, 1, (4,)), Box(-np.inf, np.inf, (2,)), 0, 0, "cpu", None)
+        SoftTrainee(SMALL, Box(-1, 1, (4,)), Box(-np.inf, np.inf, (2,)), 0, 0, "cpu", None)
     with pytest.raises(ValueError, match="rows of features"):
-        Trainee(SMALL, Box(0, 1, (3, 8, 8)), BOX, 0, 0, "cpu", None)
+        SoftTrainee(SMALL, Box(0, 1, (3, 8, 8)), BOX, 0, 0, "cpu", None)
+
+
+@dataclass(frozen=True, eq=False)
+class Blind(LQR):
+    """A regulator that sees nothing any more from its fourth step on."""
+
+    def observe(self, params, state, seat):
+        return np.where(state.steps[:, None] < 3, super().observe(params, state, seat), np.float32(np.nan))
+
+
+def test_observations_that_are_not_finite_are_told():
+    learner = SMALL.learner(
+        GameLanes(Blind(*(getattr(games.make("lqr"), name) for name in "ABQR")), SMALL.num_lanes), [0], 0
+    )
+    with pytest.raises(FloatingPointError, match=r"player_0 observes .* in lane 0 at step 3"):
+        learner.update()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("game", "settings", "gap"),
+    [
+        ("kuhn_poker", SAC(steps=40_960, num_lanes=64, horizon=16, gradient_steps=64, minibatch=256, gamma=1.0), 0.02),
+        (
+            "leduc_poker",
+            SAC(
+                steps=614_400,
+                num_lanes=512,
+                horizon=4,
+                learning_starts=20_000,
+                gradient_steps=40,
+                minibatch=512,
+                gamma=1.0,
+                target_rate=0.02,
+                temperature_rate=2e-3,
+                choice_entropy=0.05,
+            ),
+            0.1,
+        ),
+    ],
+)
+@pytest.mark.parametrize("seat", [0, 1])
+def test_responses_are_close_to_the_exact_ones(game, settings, gap, seat):
+    """Against uniform play; the greedy policy, by its expected return."""
+    rules = games.make(f"openspiel:{game}")
+    policies = [
+        oracle.train(versus(rules, {}, oracle.num_lanes, seat), [seat], 0)[seat] for oracle in (settings, Exact())
+    ]
+    rows = [[Uniform.of(space)] for space in rules.action_spaces]
+    rows[seat] = policies
+    ours, best = evaluate_exact(rules, rows).mean[seat].ravel()
+    assert best - gap <= ours <= best + 1e-9
+
+
+@pytest.mark.slow
+def test_pendulum_is_swung_up():
+    game, sac = games.make("pendulum"), SAC()
+    policy = sac.train(GameLanes(game, sac.num_lanes), [0], 10)[0]
+    assert play(game, [[policy]], 400, 0, ["final"]).returns.mean() >= -165
