@@ -46,6 +46,11 @@ UPDATES = 8
 SLOW = pytest.mark.slow
 
 
+@pytest.fixture(autouse=True)
+def quick(no_figures: None) -> None:
+    """Figures take longer than the trainings; that of the finished one is drawn."""
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training that nothing interrupted."""
@@ -266,7 +271,7 @@ def test_what_is_of_psro_alone_says_so(command: str, finished: Path, capsys: pyt
     assert "is a training, with no populations to look at" in capsys.readouterr().err
 
 
-def test_others_may_be_a_training_a_policy_or_a_meta_strategy(finished: Path, tmp_path: Path, no_figures: None) -> None:
+def test_others_may_be_a_training_a_policy_or_a_meta_strategy(finished: Path, tmp_path: Path) -> None:
     from experiments.psro import main as psro
 
     game = PONG[:2]
