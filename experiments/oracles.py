@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar, g
 import tyro
 
 from games.spelling import unknown
-from marl.oracles import ORACLES, PPO, Exact, JointTraining, Oracle
+from marl.oracles import ORACLES, PPO, Exact, Oracle
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
@@ -78,7 +78,6 @@ class Preferring(Choosing, Protocol):
 
 
 C = TypeVar("C", bound=Preferring)
-O = TypeVar("O", bound=Oracle)
 
 
 def check_oracle(name: str) -> None:
@@ -128,10 +127,8 @@ def small(name: str, settings: Oracle) -> Oracle:
     return replace(settings, **SMALL.get(name, {}))  # type: ignore[type-var]
 
 
-def with_steps(oracle: O, steps: int, option: str) -> O:
+def with_steps(oracle: Oracle, steps: int, option: str) -> Oracle:
     """The oracle with another budget, which `option` gave. Raises ValueError where it cannot work."""
-    if isinstance(oracle, JointTraining):
-        return replace(oracle, ppo=with_steps(oracle.ppo, steps, option))
     if "steps" not in {entry.name for entry in fields(oracle)}:  # type: ignore[arg-type]
         raise ValueError(f"{type(oracle).__name__} has no steps to be set: leave out {option}, or set it to 0")
     try:

@@ -19,7 +19,6 @@ from analysis.runs import glance
 from analysis.trainings import load_training
 from counterplay.main import main as counterplay
 from experiments.opponents import load_opponents, met
-from experiments.oracles import with_steps
 from experiments.placement import settings
 from experiments.stop import Stop, Stopped
 from experiments.train import began_as, main, parse
@@ -400,12 +399,6 @@ def test_policies_play_in_both_ways_where_their_oracle_has_a_choice() -> None:
     assert [player.noise_size for player in ways(ORACLES["ppo"](), policy).values()] == [0, 1]
     assert [player.noise_size for player in ways(ORACLES["recurrent_ppo"](), cell).values()] == [0, 1]
     assert [player.noise_size for player in ways(ORACLES["joint"](), policy).values()] == [0, 1]
-
-
-def test_joint_training_has_the_budget_of_its_ppo() -> None:
-    assert with_steps(ORACLES["joint"](), 50_000, "gap_steps").total_steps == 49_152
-    with pytest.raises(ValueError, match="gap_steps=5 cannot work"):
-        with_steps(ORACLES["joint"](), 5, "gap_steps")
 
 
 def test_a_second_signal_does_not_wait() -> None:

@@ -210,7 +210,7 @@ def test_policies_take_observations_as_they_are():
     rollout, trainee = learner.collector.rollouts[0], learner.trainees[0]
     outputs = trainee.act(0, rollout, 0)
     folded = policy_outputs(learner.policies[1].layers, rollout.observations[0])
-    assert trainee.views[0].deviation.min() < 0.5
+    assert trainee.views.scales[0].deviation.min() < 0.5
     torch.testing.assert_close(folded, outputs, rtol=1e-4, atol=1e-5)
 
 
@@ -223,7 +223,7 @@ def test_warm_starts_keep_the_policy_when_its_scales_are_found():
     seen = learner.collector.rollouts[0].observations[0]
     ours, theirs = (policy_outputs(source.policies[1].layers, seen) for source in (learner, first))
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
-    assert learner.trainees[0].views[0].seen > 0
+    assert learner.trainees[0].views.scales[0].seen > 0
 
 
 @pytest.mark.parametrize(
