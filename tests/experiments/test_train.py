@@ -393,7 +393,7 @@ def test_help_leaves_torch_alone() -> None:
 def test_policies_play_in_both_ways_where_their_oracle_has_a_choice() -> None:
     layers = orthogonal_layers((3, 4, 2), 1.0, np.random.default_rng(0))
     policy = NeuralPolicy(layers, (2,), flat=True, greedy=True)
-    core = recurrent_core((3,), (), "gru", 4, np.random.default_rng(0))
+    core = recurrent_core((3,), (), "gru", 4, 16, np.random.default_rng(0))
     cell = RecurrentPolicy(core, NeuralPolicy(layers[1:], (2,), flat=True))
     assert ways(ORACLES["dqn"](), policy) == {"as handed out": policy}
     assert [player.noise_size for player in ways(ORACLES["ppo"](), policy).values()] == [0, 1]
@@ -427,7 +427,7 @@ def test_in_joint_training_all_players_learn_and_are_measured_together(tmp_path:
     assert (speaker.features, listener.features) == tuple(space.shape[0] for space in game.observation_spaces)
     value = deviation_value(game, *met(run, game, 1), (1, listener), 6, 0, "evaluation")
     with np.load(run / "evaluation" / "returns.npz") as returns:
-        assert np.array_equal(returns["as handed out"], value.returns[:, 1])
+        assert np.array_equal(returns["greedy"], value.returns[:, 1])
     capsys.readouterr()
     assert counterplay(["play", str(run)]) == 0
     assert capsys.readouterr().out.count("trained by joint") == 2
