@@ -15,25 +15,32 @@ HERE = Path(__file__).parent
 PACKAGES = ("gymnasium", "torch", "numpy")
 
 
-def main(task: str, seed: tuple[int, ...] = (), results: Path = HERE / "results.jsonl", again: bool = False) -> int:
+def main(
+    task: tuple[str, ...] = (),
+    seed: tuple[int, ...] = (),
+    results: Path = HERE / "results.jsonl",
+    again: bool = False,
+) -> int:
     """Train with each seed, play the final policy, and append a line of JSON for each.
 
     Args:
-        task: Which task.
+        task: Which tasks, by default all.
         seed: Seeds, by default all of the task's.
         results: File the lines are appended to; what it already has is not run once more ...
         again: ... unless this is asked for: then its lines of these seeds are replaced.
     """
     import torch
 
-    if task not in TASKS:
-        raise unknown("task", task, TASKS)
+    for name in task:
+        if name not in TASKS:
+            raise unknown("task", name, TASKS)
     torch.set_num_threads(1)
-    for number in seed or TASKS[task].seeds:
-        if again or not done(results, task, number):
-            line = run(task, number)
-            write(results, line)
-            print(f"{task} seed {number}: {line['score']:.4g}, {line['wall_seconds']:.0f} s", flush=True)
+    for name in task or TASKS:
+        for number in seed or TASKS[name].seeds:
+            if again or not done(results, name, number):
+                line = run(name, number)
+                write(results, line)
+                print(f"{name} seed {number}: {line['score']:.4g}, {line['wall_seconds']:.0f} s", flush=True)
     return 0
 
 
