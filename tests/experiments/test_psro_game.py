@@ -259,7 +259,10 @@ def test_defaults_depend_on_the_game() -> None:
         ("--game pong(points", "written name(parameter=value"),
         ("--game pong(pixels=True) --oracle dqn", "DQN cannot train player_0 of pong(pixels=True): "),
         ("--game mpe2.simple_tga_v3", "'simple_tag_v3'"),
-        ("--game mpe2.simple_tag_v3(continuous_actions=True) --oracle dqn", "; or give the environment bins, as in name(bins=5)"),
+        (
+            "--game mpe2.simple_tag_v3(continuous_actions=True) --oracle dqn",
+            "; or give the environment bins, as in name(bins=5)",
+        ),
         ("--initial follw", "'follow'"),
         ("--game signaling --initial babbling", "can save NeuralPolicy"),
         ("--score-against unifrm", "'uniform'"),
