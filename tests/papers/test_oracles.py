@@ -19,6 +19,7 @@ from marl.policies import NeuralPolicy
 from marl.recurrent import RecurrentPolicy, recurrent_core
 from papers.oracles import measures, peers, run, table
 from papers.oracles.flickering import Flickering
+from papers.oracles.lines import HERE, OURS, read
 from papers.oracles.measures import clone, control, flickering_env, response
 from papers.oracles.peers import PEERS
 from papers.oracles.protocol import curve, thinned
@@ -119,20 +120,20 @@ def tiny(monkeypatch) -> Task:
 
 def test_runs_append_their_lines_once(tiny, tmp_path, capsys):
     results = tmp_path / "results.jsonl"
-    assert run.main("tiny", results=results) == 0
-    first = run.read(results)
+    assert run.main(("tiny",), results=results) == 0
+    first = read(results)
     assert [line["seed"] for line in first] == [0, 1]
     assert first[0]["score"] == pytest.approx(np.mean(first[0]["returns"]))
     assert (first[0]["steps"], first[0]["learner"], len(first[0]["returns"])) == (512, "PPO", 3)
-    assert run.main("tiny", (1,), results) == 0
-    assert run.read(results) == first
-    assert run.main("tiny", (0,), results, again=True) == 0
-    again = {line["seed"]: line for line in run.read(results)}
+    assert run.main(("tiny",), (1,), results) == 0
+    assert read(results) == first
+    assert run.main(("tiny",), (0,), results, again=True) == 0
+    again = {line["seed"]: line for line in read(results)}
     assert again[0]["returns"] == first[0]["returns"]
     assert len(again) == 2
     assert "tiny seed 0" in capsys.readouterr().out
     with pytest.raises(ValueError, match="did you mean 'tiny'"):
-        run.main("tny")
+        run.main(("tny",))
 
 
 @pytest.mark.parametrize(("bar", "code", "told"), [(1.0, 0, "reached"), (500.5, 1, "missed")])
@@ -173,11 +174,11 @@ def test_every_peer_is_of_a_task_of_as_many_steps():
 
 def test_the_page_is_what_the_command_writes(tmp_path, capsys):
     table.main(tmp_path, figures=False)
-    assert (tmp_path / "README.md").read_text() == (table.HERE / "README.md").read_text()
+    assert (tmp_path / "README.md").read_text() == (HERE / "README.md").read_text()
 
 
 def test_results_are_of_the_tasks_as_they_are():
-    for line in run.read(table.HERE / "results.jsonl"):
+    for line in read(OURS):
         task = TASKS[line["task"]]
         assert line["settings"] == repr(task.oracle), f"{line['task']} was run with other settings"
         assert line["steps"] == task.oracle.total_steps
@@ -185,8 +186,8 @@ def test_results_are_of_the_tasks_as_they_are():
 
 
 def test_every_task_that_was_run_has_a_figure():
-    drawn = {path.stem for path in (table.HERE / "figures").iterdir()}
-    assert drawn == {line["task"] for line in run.read(table.HERE / "results.jsonl") if line["curve"]["steps"]}
+    drawn = {path.stem for path in (HERE / "figures").iterdir()}
+    assert drawn == {line["task"] for line in read(OURS) if line["curve"]["steps"]}
 
 
 @pytest.mark.papers
