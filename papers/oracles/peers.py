@@ -5,20 +5,20 @@ Stable-Baselines3 and sb3-contrib, each with the hyperparameters that rl-baselin
 (recurrent) and CartPole-v1 (without memory).
 """
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium
 import numpy as np
 import tyro
 
 from papers.oracles.flickering import Flickering
-from papers.oracles.protocol import EPISODES, Watch, curve
+from papers.oracles.lines import THEIRS, Line, complete, known
+from papers.oracles.protocol import EPISODES, FRESH, SEEDS, Watch, curve
 
 PACKAGES = ("stable_baselines3", "sb3_contrib", "gymnasium", "torch", "numpy")
 
@@ -121,23 +121,19 @@ PEERS = {
 }
 
 
-def main(task: Literal[tuple(PEERS)], seed: int, results: Path = Path("peers.jsonl")) -> int:  # type: ignore[valid-type]
-    """Train one of Stable-Baselines3's learners on a task, play the final policy, and append a line of JSON.
+def main(task: tuple[str, ...] = (), seed: tuple[int, ...] = SEEDS, results: Path = THEIRS) -> int:
+    """Train Stable-Baselines3's learners, play the final policies, and append a line of JSON for each.
 
     Args:
-        task: Which task.
-        seed: Of the learner and of the environments it learns in; it is played in fresh ones.
-        results: File the line is appended to.
+        task: Which tasks, by default all.
+        seed: Of the learners and of the environments they learn in; they are played in fresh ones.
+        results: File the lines are appended to; what it already has is not run once more.
     """
-    line = run(task, seed)
-    results.parent.mkdir(parents=True, exist_ok=True)
-    with results.open("a") as lines:
-        lines.write(json.dumps(line) + "\n")
-    print(f"{task} seed {seed}: {line['mean']:.1f} after {line['steps']:,} steps, {line['wall_seconds']:.0f} s")
+    complete(results, known(task, PEERS), lambda name: seed, run)
     return 0
 
 
-def run(task: str, seed: int, steps: int | None = None) -> dict[str, Any]:
+def run(task: str, seed: int, steps: int | None = None) -> Line:
     """The line of results: settings, returns of the final policy's episodes, learning curve, seconds, versions."""
     import torch
     from stable_baselines3.common.callbacks import BaseCallback
@@ -157,7 +153,7 @@ def run(task: str, seed: int, steps: int | None = None) -> dict[str, Any]:
     model, env = learner(peer, seed)
     with Watch() as watch:
         model.learn(steps, callback=Returns())
-    fresh = played(peer, env, 1_000_000 + seed)
+    fresh = played(peer, env, FRESH + seed)
     returns: Any
     lengths: Any
     returns, lengths = evaluate_policy(

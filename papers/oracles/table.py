@@ -9,7 +9,7 @@ import tyro
 
 from analysis.robust import interval
 from papers.oracles.figures import curves
-from papers.oracles.run import HERE, read
+from papers.oracles.lines import HERE, OURS, THEIRS, read
 from papers.oracles.tasks import TASKS, Task
 from papers.pictures import write
 
@@ -26,7 +26,7 @@ def main(folder: Path = HERE, figures: bool = True) -> int:
         folder: Where README.md and figures/ are written.
         figures: Whether to draw the figures.
     """
-    ours, theirs = (read(HERE / name) for name in ("results.jsonl", "peers.jsonl"))
+    ours, theirs = (read(results) for results in (OURS, THEIRS))
     verdicts = []
     rows = []
     for name, task in TASKS.items():
