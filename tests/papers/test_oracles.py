@@ -82,7 +82,7 @@ def population_value(game, other):
 def test_policies_with_memory_are_tabulated_as_they_play(greedy):
     game, seat = make("openspiel:kuhn_poker"), 0
     generator = np.random.default_rng(2)
-    core = recurrent_core(game.observation_spaces[seat].shape, (), "lstm", 8, generator)
+    core = recurrent_core(game.observation_spaces[seat].shape, (), "lstm", 8, 16, generator)
     head = (torch.from_numpy(generator.normal(size=(2, 8)).astype(np.float32) * 9), torch.zeros(2))
     policy = RecurrentPolicy(core, NeuralPolicy([head], (2,), flat=True, greedy=greedy))
     populations = population(game, "cfr")
