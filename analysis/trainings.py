@@ -18,6 +18,7 @@ WATCHED = {
     "q_mean": "mean Q",
     "entropy": "entropy",
     "approx_kl": "KL",
+    "actor_grad_norm": "actor's gradient norm",
     "grad_norm": "gradient norm",
 }
 """Diagnostics -> what they are called."""
@@ -38,7 +39,8 @@ class Trained(NamedTuple):
     @property
     def asked(self) -> int | None:
         """Steps of the budget, where the oracle has one."""
-        return self.config.get(self.config["oracle"], {}).get("steps")
+        settings = self.config.get(self.config["oracle"], {})
+        return settings.get("ppo", settings).get("steps")  # joint training's are those of its PPO
 
     @property
     def steps(self) -> int:

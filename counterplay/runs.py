@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         screen.print(f"no runs in {folder}: `{invocation()} psro` makes one", soft_wrap=True)
         return 0
     screen.print(bare_table(HEADERS, [_row(run) for run in found]))
-    screen.print("finished: iterations of PSRO, or steps of a training; return: of the team, or of who was trained")
+    screen.print("steps: of a training, whose return is that of the one who learned; else the team's")
     screen.print("gap: of the last meta-strategy that was asked for it; a lower bound is of the whole game")
     screen.print(f"next: {invocation()} show {shlex.quote(str(found[0].path))}", soft_wrap=True)
     return 0

@@ -9,7 +9,7 @@ import tyro
 
 from experiments.config import Config, Configured
 from experiments.options import early
-from experiments.oracles import REGISTRY, check_oracle, small, with_oracle
+from experiments.oracles import REGISTRY, check_responder, small, with_oracle
 from experiments.stop import Stop, guarded
 from marl.oracles import ORACLES
 
@@ -71,7 +71,7 @@ def parsed(given: list[str], default: Configured, smoke: Configured, names: tupl
     default = smoke if tiny else default
     known = early(given, type(default), (*names, "oracle"))
     if known["oracle"] != default.oracle:
-        check_oracle(known["oracle"])
+        check_responder(known["oracle"])
         settings = ORACLES[known["oracle"]]()
         default = with_oracle(default, known["oracle"], small(known["oracle"], settings) if tiny else settings)
     if "--resume" in given and not {"-h", "--help"} & set(given):

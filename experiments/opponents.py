@@ -1,26 +1,31 @@
 """Who plays the seats that do not learn: scripted policies, a policy's files, or what an earlier run found."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from analysis.load import command_of
 from experiments.run import read_settings
-from games.game import Game, Playable, Policy
+from games.game import Game, Lanes, Playable, Policy
 from games.lanes import closing, lanes_of
 from games.policies import Uniform
 from games.scripted import profile
 from games.versus import Cast, Populations
 from marl.atomic import BrokenCheckpoint, verify, whole_folder
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
+from marl.oracles import JointTraining, Oracle
 from marl.policy_files import load_policy, save_policy
+from marl.psro import game_lanes, learning_lanes
 from metasolvers import marginal
 
 SIGMA = "sigma.npy"
 TRAINED = "policy"
 """Folder, and unit of work, of what a training made."""
+TOGETHER = "together"
+"""Folder of who learned beside it, in joint training."""
 
 
 class Opponents(NamedTuple):
@@ -55,6 +60,58 @@ def opponents(against: str, game: Game | Playable, seat: int) -> Opponents:
     placed = found.joined_by(seat, Uniform.of(game.action_spaces[seat]))
     _check_plays(against, placed, game)
     return placed
+
+
+@contextmanager
+def lanes_to_learn(
+    oracle: Oracle,
+    game: Game | Playable,
+    others: Opponents,
+    seat: int,
+    reward: Literal["own", "team"] = "own",
+    device: str = "cpu",
+    alone: bool = False,
+) -> Iterator[tuple[Lanes, tuple[int, ...]]]:
+    """Lanes, and the seats they show: one against the others, or in joint training, if not `alone`, all of the game."""
+    if isinstance(oracle, JointTraining) and not alone:
+        with game_lanes(game, oracle.num_lanes, reward, device) as lanes:
+            yield lanes, tuple(range(len(game.agents)))
+    else:
+        with learning_lanes(game, oracle.num_lanes, *others, seat, reward, device) as lanes:
+            yield lanes, (seat,)
+
+
+def beginnings(oracle: Oracle, others: Opponents, seat: int, start: Policy | None) -> dict[int, Policy]:
+    """Policies to go on from, by seat; in joint training the others' too, where their seats do not learn.
+
+    Raises ValueError for a mixture of others there, and where the seat itself does not learn.
+    """
+    known = {} if start is None else {seat: start}
+    if not isinstance(oracle, JointTraining) or oracle.opponents or not oracle.learning_seats:
+        return known
+    if seat not in oracle.learning_seats:
+        raise ValueError(f"seat {seat} is none of those that learn, {oracle.learning_seats}: name one of them")
+    if max(map(len, others.populations)) > 1:
+        raise ValueError("in joint training seats that do not learn play one policy each: name no meta-strategy")
+    return known | {
+        player: population[0]
+        for player, population in enumerate(others.populations)
+        if player not in oracle.learning_seats
+    }
+
+
+def together(oracle: Oracle, others: Opponents, policies: Mapping[int, Policy]) -> Opponents | None:
+    """With whom a policy of joint training is measured: those who learned with it. None where it is with the others."""
+    if not isinstance(oracle, JointTraining) or oracle.opponents:
+        return None
+    company = [[policies.get(player, population[0])] for player, population in enumerate(others.populations)]
+    return Opponents(company, np.ones((1,) * len(company)))
+
+
+def met(run: Path, game: Game | Playable, seat: int) -> Opponents:
+    """With whom the policy of a training is measured. Raises BrokenCheckpoint as `load_opponents`."""
+    folder = run / TOGETHER
+    return load_opponents(folder if folder.exists() else run / "opponents", game, seat)[0]
 
 
 def policy_at(path: Path) -> Policy:

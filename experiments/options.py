@@ -11,7 +11,7 @@ import tyro
 
 from experiments.checks import check_ranges
 from experiments.config import R
-from experiments.oracles import check_oracle, chosen, with_steps
+from experiments.oracles import check_responder, chosen, with_steps
 from marl.oracles import PPO, Oracle
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Simulated:
     """Fresh episodes of each strategy that a gap compares, and of the meta-strategy's play in every iteration."""
 
     def __post_init__(self) -> None:
-        check_oracle(self.oracle)
+        check_responder(self.oracle)
         self.gap_oracle  # noqa: B018 - raises where there can be none
 
     @property

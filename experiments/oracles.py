@@ -81,9 +81,16 @@ C = TypeVar("C", bound=Preferring)
 
 
 def check_oracle(name: str) -> None:
-    """Raises ValueError, with near matches, for a name that no oracle has."""
+    """Raises ValueError for a name that no oracle has, with near matches."""
     if name not in ORACLES:
         raise unknown("oracle", name, ORACLES)
+
+
+def check_responder(name: str) -> None:
+    """Raises ValueError for a name that no oracle of best responses has, with near matches."""
+    if name == "joint":
+        raise ValueError("joint trains several seats at once, and a best response is one seat's: use the oracle ppo")
+    check_oracle(name)
 
 
 def chosen(config: Choosing) -> Oracle:
@@ -95,9 +102,9 @@ def with_oracle(config: C, name: str, settings: Oracle | None = None) -> C:
     """The configuration with another oracle and its settings, by default the oracle's own.
 
     It gets a field of the oracle's name, which tyro makes options of, in place of those for PPO. Raises ValueError for
-    a name that no oracle has.
+    a name that no oracle of best responses has.
     """
-    check_oracle(name)
+    check_responder(name)
     plain = getattr(config, "plain", type(config))  # it may have another oracle's settings already
     values = {entry.name: getattr(config, entry.name) for entry in fields(plain)} | {"oracle": name}
     if name == "ppo" or not fields(ORACLES[name]):
@@ -154,14 +161,19 @@ def untrained(
     sigma: "np.ndarray",
     seat: int,
     start: "Policy | None" = None,
+    alone: bool = True,
 ) -> "Policy":
-    """What the oracle makes of a seat, against those who play sigma, before it has learned. Errors as above."""
-    from marl.policy_files import check_savable
-    from marl.psro import learning_lanes
+    """What the oracle makes of a seat, against those who play sigma, before it has learned. Errors as above.
 
+    Unless it is `alone`, in joint training, others learn too.
+    """
+    from experiments.opponents import Opponents, beginnings, lanes_to_learn
+    from marl.policy_files import check_savable
+
+    others = Opponents(populations, sigma)
     try:
-        with learning_lanes(game, oracle.num_lanes, populations, sigma, seat) as lanes:
-            policy = oracle.learner(lanes, (seat,), 0, start=None if start is None else {seat: start}).policies[seat]
+        with lanes_to_learn(oracle, game, others, seat, alone=alone) as (lanes, seats):
+            policy = oracle.learner(lanes, seats, 0, start=beginnings(oracle, others, seat, start)).policies[seat]
         check_savable(policy)
         if isinstance(oracle, Exact):
             _check_told_apart(game, seat)

@@ -148,15 +148,15 @@ def _cast(run: Path, iteration: int | None) -> Cast:
 
 
 def _of_training(run: Path) -> Cast:
-    from experiments.opponents import load_opponents, policy_at
+    from experiments.opponents import TOGETHER, met, policy_at
     from experiments.train import began_as
 
     config, policy = began_as(run), policy_at(run)
-    others, _ = load_opponents(run / "opponents", config.make_game(), config.seat)
-    populations, sigma = others.joined_by(config.seat, policy)
+    populations, sigma = met(run, config.make_game(), config.seat).joined_by(config.seat, policy)
+    joint = (run / TOGETHER).exists()
 
     def origin(player: int, number: int) -> str:
-        return f"trained by {config.oracle}" if player == config.seat else f"one of {config.against}"
+        return f"trained by {config.oracle}" if joint or player == config.seat else f"one of {config.against}"
 
     return Cast(config, populations, sigma, f"{config.against}" if sigma.size > 1 else "", origin)
 

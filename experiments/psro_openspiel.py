@@ -18,7 +18,7 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 from experiments.checks import check_profiles, checked_device, checked_solver
 from experiments.command import Plan, parsed, run
 from experiments.options import Placed, SideBySide, as_name
-from experiments.oracles import check_oracle, check_trainable, chosen
+from experiments.oracles import check_responder, check_trainable, chosen
 from marl.oracles import PPO
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
@@ -56,7 +56,7 @@ class Solved:
     """How PPO trains best responses."""
 
     def __post_init__(self) -> None:
-        check_oracle(self.oracle)
+        check_responder(self.oracle)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ class Task(AnyGame):
     """Player that learns, counted from 0."""
     against: str = "uniform"
     """Who plays all other seats: a scripted policy of the game, by name; a run's folder, for the last meta-strategy of
-    PSRO or the policy of a training; or a policy's files, without suffix."""
+    PSRO or the policy of a training; or a policy's files, without suffix. Of joint training, in which all players learn
+    and `seat` is the one that is looked at: the seats that do not learn, and who self-play is measured against."""
     reward: Literal["own", "team"] = "own"
     """What is maximised: the player's own return, or the sum over all players."""
     start: str | None = None
@@ -190,7 +191,7 @@ def planned(config: Config) -> Lesson:
 
     others = opponents(config.against, game, config.seat)
     start = None if config.start is None else policy_at(Path(config.start))
-    untrained(game, config.game, oracle, *others, config.seat, start)
+    untrained(game, config.game, oracle, *others, config.seat, start, alone=False)
     return Lesson(config, game, oracle, device, others, start)
 
 

@@ -15,7 +15,17 @@ from analysis.numbers import shown
 from analysis.robust import interval
 from analysis.trainings import WATCHED, evaluation_table, read_metrics, watched
 from experiments.measures import EPISODE, Rows, report_rows
-from experiments.opponents import TRAINED, Opponents, load_opponents, save_opponents
+from experiments.opponents import (
+    TOGETHER,
+    TRAINED,
+    Opponents,
+    beginnings,
+    lanes_to_learn,
+    load_opponents,
+    met,
+    save_opponents,
+    together,
+)
 from experiments.placement import settings
 from experiments.run import RunFolder, changes, interpreter, invocation, to_lines
 from experiments.stop import Stop
@@ -27,7 +37,7 @@ from marl.checkpoint import PolicyStore, Stored
 from marl.failpoints import failpoint
 from marl.oracles import Oracle
 from marl.population import deviation_value
-from marl.psro import learning_lanes, placed
+from marl.psro import placed
 from marl.recurrent import RecurrentPolicy
 from marl.training import Training
 
@@ -63,16 +73,18 @@ def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
     kept = trackers(run)
     with display(VIEW) as show:
         if TRAINED not in store:
-            trained = Course(lesson, run, stop, show, kept).trained(others, start)
+            trained, company = Course(lesson, run, stop, show, kept).trained(others, start)
             failpoint("unit finished")
+            if company is not None:
+                save_opponents(run.path / TOGETHER, company, config.seat, None)
             store.save(TRAINED, trained.policy, trained.curve)
         else:
             for tracker in kept:
-                tracker.write(curve_rows(store.load(TRAINED).curve))
+                tracker.write(curve_rows(store.load(TRAINED).curve, config.seat))
         if (run.path / "checkpoint").exists():
             remove(run.path / "checkpoint")  # replays may be large, and nothing is left to go on with
         show.working("playing fresh episodes")
-        rows = _evaluation(lesson, run, others, store.load(TRAINED).policy)
+        rows = _evaluation(lesson, run, met(run.path, lesson.game, config.seat), store.load(TRAINED).policy)
         for tracker in kept:
             tracker.write(rows)
             tracker.close()
@@ -85,9 +97,15 @@ def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
     print("\n".join(_report(lesson, run, steps, rows)))
 
 
-def curve_rows(curve: list[dict[str, float]]) -> Rows:
+def curve_rows(curve: list[dict[str, float]], seat: int) -> Rows:
     """Metrics of all that a learner reported."""
-    return [row for report in curve for row in report_rows(report)]
+    return [row for report in curve for row in report_rows(looked_at(report, seat))]
+
+
+def looked_at(report: Mapping[str, float], seat: int) -> dict[str, float]:
+    """A report in which, where several seats learn, what is told of this one has plain names too."""
+    suffix = f"/{seat}"
+    return {name.removesuffix(suffix): value for name, value in report.items() if name.endswith(suffix)} | dict(report)
 
 
 class Course:
@@ -100,16 +118,18 @@ class Course:
         self.waiting: Rows = []
         self.flushed, self.steps, self.line = time.monotonic(), 0, 0
 
-    def trained(self, others: Opponents, start: Policy | None) -> Stored:
-        """The policy and its curve, from the last checkpoint on. Ctrl-C ends it after an update, the state saved."""
+    def trained(self, others: Opponents, start: Policy | None) -> tuple[Stored, Opponents | None]:
+        """The policy and its curve, from the last checkpoint on, and who learned beside it (`opponents.together`).
+
+        Ctrl-C ends it after an update, the state saved.
+        """
         config, lesson = self.lesson.config, self.lesson
         about = {name: value for name, value in settings(config).items() if name not in config.extendable}
         folder = self.run.path / "checkpoint" if config.every else None
-        with learning_lanes(
-            lesson.game, lesson.oracle.num_lanes, *others, config.seat, config.reward, lesson.device
-        ) as lanes:
-            warm = None if start is None else {config.seat: start}
-            learner = lesson.oracle.learner(lanes, (config.seat,), config.seed, lesson.device, warm)
+        taught = lanes_to_learn(lesson.oracle, lesson.game, others, config.seat, config.reward, lesson.device)
+        with taught as (lanes, seats):
+            warm = beginnings(lesson.oracle, others, config.seat, start)
+            learner = lesson.oracle.learner(lanes, seats, config.seed, lesson.device, warm)
             training = Training(learner, folder, about, config.every or 1, max(1, self.total // POINTS))
             self._go_on(training)
             try:
@@ -118,13 +138,14 @@ class Course:
             finally:
                 self._flush()
                 self._time()
-        return Stored(placed(policies[config.seat], "cpu"), training.curve)
+        found = {seat: placed(policy, "cpu") for seat, policy in policies.items()}
+        return Stored(found[config.seat], training.curve), together(lesson.oracle, others, found)
 
     def _go_on(self, training: Training) -> None:
         self.training = training
         self.steps, self.line = training.steps, self._line(training.steps)
         self.forecast.skipped("steps", training.steps)
-        self.waiting = curve_rows(training.curve)
+        self.waiting = curve_rows(training.curve, self.lesson.config.seat)
         if training.steps:
             print(f"going on after {training.steps:,} of {self.total:,} steps")
         if not training.resumable:
@@ -138,7 +159,7 @@ class Course:
         speed = self.forecast.speed("steps")
         if self.total:
             self.show.working(f"training, {steps / self.total:.0%}; {speed:,.0f} steps/s; {self.forecast} left")
-        latest = self.training.curve[-1]
+        latest = looked_at(self.training.curve[-1], self.lesson.config.seat)
         if int(latest["steps"]) == steps:  # it is kept
             self.waiting += report_rows(latest)
             if self._line(steps) > self.line or self.training.learner.finished:
@@ -230,6 +251,7 @@ def _report(lesson: "Lesson", run: RunFolder, steps: int, rows: Rows) -> list[st
     config, folder = lesson.config, shlex.quote(str(run.path))
     headers, lines = evaluation_table(rows)
     others = f", against {config.against}" if len(lesson.game.agents) > 1 else ""
+    others = ", with those who learned beside it" if (run.path / TOGETHER).exists() else others
     earner = "the team earns" if config.reward == "team" else f"{lesson.game.agents[config.seat]} earns"
     return [
         f"{config.oracle} on {config.game}{others}, seed {config.seed}, {steps:,} steps",

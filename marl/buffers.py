@@ -49,7 +49,7 @@ class Rows:
         counts = {shape[:1] for shape in got.values()}
         if len(counts) != 1 or {name: shape[1:] for name, shape in got.items()} != shapes:
             raise ValueError(f"a batch must have rows {shapes}, equally many of each part; got shapes {got or batch}")
-        rows = np.empty(counts.pop()[0], self.record)
+        rows = np.zeros(counts.pop()[0], self.record)  # between the parts, too: files are to be equal
         for name in shapes:
             rows[name] = to_numpy(batch[name])
         return rows
@@ -77,21 +77,26 @@ class Rows:
         return {name: _part(rows, *field[:2]) for name, field in fields.items()}
 
     def state_dict(self, size: int) -> dict[str, Any]:
-        """The first `size` rows."""
-        parts = {name: part.contiguous() for name, part in self.take(np.arange(size)).items()}
-        return {"capacity": self.capacity, "size": size, "parts": parts}
+        """The first `size` rows, as bytes [size, size of a row]."""
+        if self.device.type == "cpu":
+            rows = torch.from_numpy(_bytes(self._memory[:size].copy()))
+        else:
+            rows = self._memory[:size].clone()
+        return {"capacity": self.capacity, "record": str(self.record), "rows": rows}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> int:
-        """How many rows there are now. Raises ValueError where the rows were of another capacity."""
-        if state["capacity"] != self.capacity:
-            raise ValueError(f"rows were saved of capacity {state['capacity']:,}, and cannot fill {self.capacity:,}")
-        self.write(slice(state["size"]), self.packed(state["parts"]))
-        return state["size"]
+        """How many rows there are now. Raises ValueError where they were of another capacity, or had other parts."""
+        saved, wanted = (state["capacity"], state["record"]), (self.capacity, str(self.record))
+        if saved != wanted:
+            raise ValueError(f"{saved[0]:,} rows of {saved[1]} were saved: they cannot be {wanted[0]:,} of {wanted[1]}")
+        rows = torch.as_tensor(state["rows"])
+        self.write(slice(len(rows)), np.ascontiguousarray(rows.numpy(force=True)).view(self.record)[:, 0])
+        return len(rows)
 
 
 def _bytes(rows: np.ndarray) -> np.ndarray:
     """[M, size of a row] uint8 of structured rows [M]."""
-    return np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
+    return np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), rows.dtype.itemsize)
 
 
 def _part(rows: Tensor, kind: np.dtype, first: int) -> Tensor:

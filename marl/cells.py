@@ -25,6 +25,13 @@ class Cell(Protocol):
     leaves: ClassVar[int]
 
     @staticmethod
+    def remember(bias: Tensor, steps: Tensor) -> None:
+        """Write into a bias [G * H] of zeros what makes units remember for about so many steps [H].
+
+        [Tallec & Ollivier 2018, section 2]
+        """
+
+    @staticmethod
     def bias(by_input: Tensor, by_output: Tensor) -> Tensor:
         """[G * H] that the input's products begin with, of both layers' biases."""
 
@@ -55,6 +62,12 @@ class LSTM:
 
     gates: ClassVar = 4
     leaves: ClassVar = 2
+
+    @staticmethod
+    def remember(bias: Tensor, steps: Tensor) -> None:
+        into, forget, _, _ = bias.chunk(4)
+        forget.copy_(steps.log())
+        into.copy_(-forget)
 
     @staticmethod
     def bias(by_input: Tensor, by_output: Tensor) -> Tensor:
@@ -117,6 +130,11 @@ class GRU:
 
     gates: ClassVar = 3
     leaves: ClassVar = 1
+
+    @staticmethod
+    def remember(bias: Tensor, steps: Tensor) -> None:
+        _, update, _ = bias.chunk(3)
+        update.copy_(steps.log())
 
     @staticmethod
     def bias(by_input: Tensor, by_output: Tensor) -> Tensor:

@@ -47,7 +47,7 @@ class Explained(Protocol):
         """[M] loss of who knows nothing but what is legal."""
 
 
-class Choices:
+class ExplainedChoices:
     """One choice a factor, explained by logits. Implements `Explained`."""
 
     def __init__(self, space: Space):
@@ -84,7 +84,7 @@ class Choices:
         return sample.allowed.sum(1).log().sum(0)
 
 
-class Actions:
+class ExplainedActions:
     """A point of a bounded Box, explained by a squashed Gaussian; densities are those in [-1, 1]^D.
 
     Implements `Explained`.
@@ -118,7 +118,7 @@ class Actions:
 
 def explained(space: Space) -> Explained:
     """The kind of an action space. Raises ValueError for any but Discrete, MultiDiscrete and bounded Boxes (D,)."""
-    return Actions(space) if isinstance(space, Box) else Choices(space)
+    return ExplainedActions(space) if isinstance(space, Box) else ExplainedChoices(space)
 
 
 class Student:

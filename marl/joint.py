@@ -8,6 +8,7 @@ import numpy as np
 from games.game import Lanes, Policy
 from games.policies import Uniform
 from games.versus import Versus
+from marl.oracles.checks import check_lanes
 from marl.oracles.joint import JointTraining
 from marl.oracles.ppo_learner import PPOLearner
 from marl.self_play import SelfPlay
@@ -49,8 +50,7 @@ class JointLearner:
 
     def _check(self, lanes: Lanes, learning: Sequence[int]) -> None:
         seats = self.seats
-        if len(seats) != len(lanes.agents) or len(set(seats)) != len(seats):
-            raise ValueError(f"seats must name each of the lanes' {len(lanes.agents)} seats once, got {seats}")
+        check_lanes(self.settings, lanes, seats)
         if not set(learning) <= set(seats):
             raise ValueError(f"learning_seats must be among the seats {seats} of the lanes, got {learning}")
         if self.settings.opponents and len(learning) == len(seats):
@@ -63,7 +63,10 @@ class JointLearner:
     @property
     def policies(self) -> dict[int, Policy]:
         policies = self.ppo.policies
-        return policies if self.self_play is None else dict.fromkeys(self.seats, *set(policies.values()))
+        if self.self_play is None:
+            return policies
+        (policy,) = set(policies.values())  # which has learned to play every seat
+        return dict.fromkeys(self.seats, policy)
 
     def update(self) -> dict[str, float]:
         """As `PPOLearner.update`, and then, of opponents, what `SelfPlay.arrange` tells."""

@@ -24,6 +24,14 @@ NARROW = 8
 Layers = Sequence[tuple[Tensor, Tensor]]
 
 
+def copied(layers: Layers, device: torch.device) -> list[tuple[Tensor, Tensor]]:
+    """Copies on a device, of layers that may lie anywhere."""
+    return [
+        (torch.as_tensor(weight).to(device, copy=True), torch.as_tensor(bias).to(device, copy=True))
+        for weight, bias in layers
+    ]
+
+
 def forward(layers: Layers, features: Tensor) -> Tensor:
     """Outputs [..., O] for features [..., D], or [M, O] for pictures."""
     return nn.functional.linear(_rows(layer_inputs(layers, features)[-1]), *layers[-1])

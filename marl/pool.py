@@ -13,8 +13,8 @@ PRIOR = 0.5
 """Wins of everybody over everybody that are taken for granted: rates and ratings are finite before a game is played."""
 
 
-class Snapshot(NamedTuple):
-    """A policy as it was after some updates of its learner."""
+class Rival(NamedTuple):
+    """A snapshot: a policy as it was after some updates of its learner."""
 
     number: int  # how many were taken before: names it for good
     update: int
@@ -33,7 +33,7 @@ class Pool:
 
     def __init__(self, capacity: int = 16, decay: float = 0.95):
         self.capacity, self.decay = whole("capacity", capacity), real("decay", decay, 0, 1)
-        self.snapshots: list[Snapshot] = []
+        self.snapshots: list[Rival] = []
         self.taken = self.turn = 0
         self.wins = np.zeros((1, 1))  # [1 + k, 1 + k] of the row over the column, a draw half a win; the learner first
 
@@ -44,7 +44,7 @@ class Pool:
         """Take the learner's policy in; it counts as having played the learner's games."""
         if len(self) == self.capacity:
             self._remove(int(self.standing().win_rates.argmax()))
-        self.snapshots.append(Snapshot(self.taken, update, policy))
+        self.snapshots.append(Rival(self.taken, update, policy))
         self.taken += 1
         grown = np.zeros((1 + len(self), 1 + len(self)))
         grown[:-1, :-1] = self.wins
@@ -86,7 +86,7 @@ class Pool:
 
     def load_state_dict(self, state: dict[str, Any], policies: dict[int, Policy]) -> None:
         """Go on from a `state_dict()`; the policies by the numbers of their snapshots."""
-        self.snapshots = [Snapshot(number, update, policies[number]) for number, update in state["snapshots"]]
+        self.snapshots = [Rival(number, update, policies[number]) for number, update in state["snapshots"]]
         self.taken, self.turn, self.wins = state["taken"], state["turn"], np.array(state["wins"])
 
     def _remove(self, index: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from torch import as_tensor
 
-from games.game import Game, Playable, Policy
+from games.game import Game, Lanes, Playable, Policy
 from games.lanes import closing, lanes_of
 from games.noise import unit_seed
 from games.versus import Populations, Versus
@@ -97,12 +97,21 @@ def learning_lanes(
     With reward "team" the seat earns the sum of all agents' rewards. On a device other than the CPU, lanes of our games
     and the others' policies live there too.
     """
+    opponents = [[placed(policy, device) for policy in population] for population in populations]
+    with game_lanes(game, num_lanes, reward, device) as lanes:
+        yield Versus(lanes, opponents, sigma, (seat,))
+
+
+@contextmanager
+def game_lanes(
+    game: Game | Playable, num_lanes: int, reward: Literal["own", "team"] = "own", device: str = "cpu"
+) -> Iterator[Lanes]:
+    """The same, but of all seats."""
     if reward not in ("own", "team"):
         raise ValueError(f"reward is 'own' or 'team', got {reward!r}")
     put = np.asarray if device == "cpu" else partial(as_tensor, device=device)
-    opponents = [[placed(policy, device) for policy in population] for population in populations]
     with closing(lanes_of(game, num_lanes, put)) as lanes:
-        yield Versus(TeamReward(lanes) if reward == "team" else lanes, opponents, sigma, (seat,))
+        yield TeamReward(lanes) if reward == "team" else lanes
 
 
 def best_response(

@@ -104,12 +104,12 @@ def backward(core: Layers, gradients: Layers, trace: Trace, by_outputs: Tensor) 
 
 
 def recurrent_core(
-    shape: Sequence[int], hidden: Sequence[int], cell: str, units: int, generator: np.random.Generator
+    shape: Sequence[int], hidden: Sequence[int], cell: str, units: int, span: int, generator: np.random.Generator
 ) -> list[tuple[Tensor, Tensor]]:
     """A fresh core for observations of a shape, (D,) or that of pictures: orthogonal, in the cell gate by gate.
 
-    The cell's biases are 0 but for the gate that keeps the memory (LSTM's forget, GRU's update): 1, so that it begins
-    open. [Saxe et al. 2014; Jozefowicz et al. 2015]
+    The cell's biases are 0 but for those that let its units remember for about 1 to `span` steps, evenly spread: a gate
+    half open would leave 0.1 % of what was seen ten steps ago. [Saxe et al. 2014; Tallec & Ollivier 2018]
     """
     torso, features = convolutions(shape, generator)
     *perceptron, _ = orthogonal_layers((features, *hidden, 1), 1.0, generator)
@@ -119,7 +119,7 @@ def recurrent_core(
         for size in (width, units)
     )
     bias = torch.zeros(gates * units)
-    bias[units : 2 * units] = 1.0
+    CELLS[cell].remember(bias, torch.tensor(generator.uniform(1, span, units), dtype=torch.float32))
     return [*torso, *perceptron, (by_input, bias), (by_output, torch.zeros_like(bias))]
 
 

@@ -3,17 +3,14 @@
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from games.game import Outcome, Policy
 from games.lanes import to_numpy
 from games.versus import Populations, Versus
 from marl.matchmaking import MATCHMAKERS
-from marl.networks import Layers, channels
 from marl.oracles.joint import JointTraining
 from marl.oracles.ppo_learner import PPOLearner
-from marl.pool import Pool, Snapshot
+from marl.pool import Pool, Rival
 
 MOST_PROFILES = 2**22
 """Of snapshots in the seats that do not learn, as `games.versus.Cast` lists them."""
@@ -28,12 +25,13 @@ class SelfPlay:
 
     def __init__(self, settings: JointTraining, versus: Versus, ppo: PPOLearner):
         self.settings, self.versus, self.ppo = settings, versus, ppo
+        (self.trainee,) = ppo.trainees  # one for all the learner's seats
         self.seats, self.others = list(versus.seats), list(versus.cast.seats)
         if settings.pool_size ** len(self.others) > MOST_PROFILES:
             raise ValueError(f"pool_size={settings.pool_size} is too much for {len(self.others)} seats: lower it")
         self.pool = Pool(settings.pool_size, settings.decay)
         self.pool.add(self._mixture(), 0)
-        self.players: list[Snapshot] = list(self.pool.snapshots)
+        self.players: list[Rival] = list(self.pool.snapshots)
         """In the order of the cast's populations: those of the pool, and then those who have still to finish."""
         self.chances = np.ones(1)
         self.returns = np.zeros((versus.num_lanes, len(versus.lanes.agents)))  # of the episodes under way
@@ -68,7 +66,7 @@ class SelfPlay:
         self.players = [known[id(policy)] for policy in cast.populations[self.others[0]]]
         self.chances = np.pad(chances, (0, len(self.players) - len(chances)))
 
-    def _profiles(self, players: list[Snapshot], chances: np.ndarray) -> tuple[Populations, np.ndarray]:
+    def _profiles(self, players: list[Rival], chances: np.ndarray) -> tuple[Populations, np.ndarray]:
         """Populations and sigma of all seats: in every profile, one and the same player has all the others' seats."""
         policies = [player.policy for player in players]
         populations = [
@@ -94,22 +92,10 @@ class SelfPlay:
 
     def _mixture(self) -> Policy:
         """The learner's policy, not greedy: nobody shall be able to foresee it."""
-        (policy,) = set(self.ppo.policies.values())
-        return self._built(self._layers(policy))
-
-    def _layers(self, policy: Policy) -> Layers:
-        rollout = self.ppo.collector.rollouts[0]
-        return rollout.head.resumed(policy, channels(rollout.observations.shape[2:]))
-
-    def _built(self, layers: Layers) -> Policy:
-        return self.ppo.collector.rollouts[0].head.policy(layers, greedy=False)
-
-    def _placed(self, part: Any) -> Tensor:
-        """A copy where the learner is, of what may lie in a file."""
-        return torch.as_tensor(part).to(self.ppo.collector.device, copy=True)
+        return self.trainee.policy(greedy=False)
 
     def state_dict(self) -> dict[str, Any]:
-        players = [(player.number, player.update, list(self._layers(player.policy))) for player in self.players]
+        players = [(player.number, player.update, list(self.trainee.layers(player.policy))) for player in self.players]
         return {
             "pool": self.pool.state_dict(),
             "players": players,
@@ -120,9 +106,7 @@ class SelfPlay:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()`; that of the lanes is to be loaded next."""
         self.players = [
-            Snapshot(
-                number, update, self._built([(self._placed(weight), self._placed(bias)) for weight, bias in layers])
-            )
+            Rival(number, update, self.trainee.built(layers, greedy=False))
             for number, update, layers in state["players"]
         ]
         self.pool.load_state_dict(state["pool"], {player.number: player.policy for player in self.players})

@@ -15,7 +15,7 @@ from games.versus import Versus
 from marl.networks import backward, forward, layer_inputs, policy_outputs
 from marl.oracles.ppo import PPO
 from marl.oracles.ppo_learner import PPOLearner
-from marl.oracles.ppo_trainee import Trainee
+from marl.oracles.ppo_trainee import PPOTrainee
 
 ROUNDS = 12
 
@@ -43,7 +43,7 @@ def bare_passes(learner: PPOLearner, written_out: bool = False) -> Callable[[], 
     torch's automatic differentiation, or `written_out` as the learner does it.
     """
     ppo, trainee = learner.settings, learner.trainees[0]
-    assert isinstance(trainee, Trainee)
+    assert isinstance(trainee, PPOTrainee)
     observations = torch.rand(ppo.horizon, ppo.num_lanes, learner.collector.rollouts[0].observations.shape[-1])
     samples = observations.flatten(0, 1).split(ppo.batch // ppo.minibatches)
     actor, critic = (
@@ -68,7 +68,7 @@ def bare_passes(learner: PPOLearner, written_out: bool = False) -> Callable[[], 
     return passes
 
 
-def _by_hand(trainee: Trainee, sample: Tensor) -> None:
+def _by_hand(trainee: PPOTrainee, sample: Tensor) -> None:
     for layers, gradients in zip((trainee.actor, trainee.critic), trainee.parameters.gradients, strict=True):
         inputs = layer_inputs(layers, sample)
         outputs = torch.nn.functional.linear(inputs[-1], *layers[-1])

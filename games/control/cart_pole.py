@@ -34,7 +34,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class CartPole:
-    """Push a cart left or right so that the pole on it does not fall: Gymnasium's CartPole-v1.
+    """Push a cart left or right so that the pole on it does not fall, as Gymnasium's CartPole-v1 asks.
 
     Players: 1, `player_0`.
     Observations: the cart's place and speed, the pole's angle and angular speed; bounded as Gymnasium says.

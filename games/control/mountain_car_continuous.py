@@ -32,7 +32,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class MountainCarContinuous:
-    """Rock a car out of a valley with as little force as it takes: Gymnasium's MountainCarContinuous-v0.
+    """Rock a car out of a valley with as little force as it takes, as Gymnasium's MountainCarContinuous-v0 asks.
 
     Players: 1, `player_0`.
     Observations: place in [-1.2, 0.6] and speed in [-0.07, 0.07].

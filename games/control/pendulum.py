@@ -32,7 +32,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Pendulum:
-    """Swing a rod up and keep it upright with little torque: Gymnasium's Pendulum-v1.
+    """Swing a rod up and keep it upright with little torque, as Gymnasium's Pendulum-v1 asks.
 
     Players: 1, `player_0`.
     Observations: cosine and sine of the angle from upright, in [-1, 1], and the angular speed in [-8, 8].

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from games.game import Lanes, Policy
-from marl.oracles.oracle import Learner, Progress, run
+from marl.oracles.oracle import Learner, Oracle
 from marl.oracles.ppo import PPO
 
 
 @dataclass(frozen=True)
-class A2C:
+class A2C(Oracle):
     """Synchronous advantage actor-critic as a best-response oracle [Mnih et al. 2016, as commonly run on one device].
 
     PPO that takes one step on each rollout: where it starts, all probability ratios are 1, and the gradient of their
@@ -76,15 +76,3 @@ class A2C:
     ) -> Learner:
         """Independent A2C for every seat of the lanes, which are reset; see `Oracle` and `PPO.learner`."""
         return self.as_ppo().learner(lanes, seats, seed, device, start)
-
-    def train(
-        self,
-        lanes: Lanes,
-        seats: Sequence[int],
-        seed: int,
-        device: str = "cpu",
-        start: Mapping[int, Policy] | None = None,
-        progress: Progress | None = None,
-    ) -> dict[int, Policy]:
-        """Approximate best responses of `seats` to whoever plays the other seats; see `Oracle`."""
-        return run(self.learner(lanes, seats, seed, device, start), progress)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from games.game import Lanes, Policy
 from games.numbers import real, whole
-from marl.oracles.oracle import Learner, Progress, run
-from marl.oracles.ppo import LARGEST, MOST_ROWS, MOST_UNITS
+from marl.oracles.checks import LARGEST, MOST_ROWS, check_hidden
+from marl.oracles.oracle import Learner, Oracle
 
 
 @dataclass(frozen=True)
-class BehaviouralCloning:
+class BehaviouralCloning(Oracle):
     """Supervised imitation of an expert, from its play of the learner's own seat [Pomerleau 1991].
 
     No best response, then, but what the expert would do: a way to start from it, to have it as a network, or to tell
@@ -51,8 +51,7 @@ class BehaviouralCloning:
         for name in ("learning_rate", "weight_decay"):
             real(name, getattr(self, name), least=0, most=LARGEST)
         real("held_out", self.held_out, least=0, below=1)
-        if not all(1 <= units <= MOST_UNITS for units in self.hidden):
-            raise ValueError(f"hidden layers have 1 to {MOST_UNITS:,} units each, got {self.hidden}")
+        check_hidden(self.hidden)
         if self.steps < self.num_lanes:
             raise ValueError(f"steps={self.steps} is less than one of each of num_lanes={self.num_lanes}: raise steps")
         if self.held_out and self.num_lanes < 2:
@@ -83,15 +82,3 @@ class BehaviouralCloning:
         from marl.oracles.behavioural_cloning_learner import CloningLearner  # torch takes a second to import
 
         return CloningLearner(self, lanes, seats, seed, device, start or {})
-
-    def train(
-        self,
-        lanes: Lanes,
-        seats: Sequence[int],
-        seed: int,
-        device: str = "cpu",
-        start: Mapping[int, Policy] | None = None,
-        progress: Progress | None = None,
-    ) -> dict[int, Policy]:
-        """Copies of the expert for `seats`; see `Oracle`."""
-        return run(self.learner(lanes, seats, seed, device, start), progress)

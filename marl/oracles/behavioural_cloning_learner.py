@@ -9,6 +9,8 @@ from marl.collect import Returns
 from marl.demonstrations import demonstrate
 from marl.imitation import Student
 from marl.oracles.behavioural_cloning import BehaviouralCloning
+from marl.oracles.checks import check_lanes
+from marl.oracles.oracle import diverged, named
 from marl.policy_files import load_policy
 
 
@@ -24,10 +26,7 @@ class CloningLearner:
         device: str,
         start: Mapping[int, Policy],
     ):
-        if len(seats) != len(lanes.agents) or len(set(seats)) != len(seats):
-            raise ValueError(f"seats must name each of the lanes' {len(lanes.agents)} seats once, got {tuple(seats)}")
-        if lanes.num_lanes != settings.num_lanes:
-            raise ValueError(f"cloning was set to num_lanes={settings.num_lanes}, got lanes of {lanes.num_lanes}")
+        check_lanes(settings, lanes, seats)
         if not settings.expert:
             raise ValueError("behavioural cloning needs an expert: the files of a policy, without their endings")
         self.settings, self.lanes, self.seats, self.epochs = settings, lanes, tuple(seats), 0
@@ -66,11 +65,8 @@ class CloningLearner:
                 self.epochs, settings.rate(self.epochs)
             )
             if not (math.isfinite(watched["loss"]) and student.parameters.vector.isfinite().all()):
-                raise FloatingPointError(
-                    f"seat {seat} diverged in epoch {self.epochs + 1}, after {settings.total_steps} steps of play: "
-                    f"{watched}; lower learning_rate"
-                )
-            metrics |= {name if len(self.seats) == 1 else f"{name}/{seat}": value for name, value in watched.items()}
+                raise diverged(seat, self.epochs + 1, settings.total_steps, watched)
+            metrics |= named(self.seats, seat, watched)
         self.epochs += 1
         return metrics
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 from games.game import Lanes, Policy
 from games.numbers import real, whole
-from marl.oracles.oracle import Learner, Progress, run
-from marl.oracles.ppo import LARGEST, MOST_UNITS
+from marl.oracles.checks import LARGEST, check_hidden
+from marl.oracles.oracle import Learner, Oracle
 
 MOST_TRANSITIONS = 2**27
 """Of a replay."""
 
 
 @dataclass(frozen=True)
-class DQN:
+class DQN(Oracle):
     """Deep Q-learning as a best-response oracle [Mnih et al. 2015], for Discrete and MultiDiscrete actions.
 
     The targets are those of double Q-learning [van Hasselt et al. 2016]; factors of MultiDiscrete actions are branches
@@ -74,8 +74,7 @@ class DQN:
     def __post_init__(self) -> None:
         for name in ("num_lanes", "horizon", "gradient_steps", "minibatch", "n_step", "target_every"):
             whole(name, getattr(self, name))
-        if not all(1 <= units <= MOST_UNITS for units in self.hidden):
-            raise ValueError(f"hidden layers have 1 to {MOST_UNITS:,} units each, got {self.hidden}")
+        check_hidden(self.hidden)
         if self.steps < self.batch:
             raise ValueError(
                 f"steps={self.steps} is less than one update of num_lanes * horizon = {self.batch} steps: "
@@ -126,15 +125,3 @@ class DQN:
         from marl.oracles.dqn_learner import DQNLearner  # torch takes a second to import, --help should not
 
         return DQNLearner(self, lanes, seats, seed, device, start or {})
-
-    def train(
-        self,
-        lanes: Lanes,
-        seats: Sequence[int],
-        seed: int,
-        device: str = "cpu",
-        start: Mapping[int, Policy] | None = None,
-        progress: Progress | None = None,
-    ) -> dict[int, Policy]:
-        """Approximate best responses of `seats` to whoever plays the other seats; see `Oracle`."""
-        return run(self.learner(lanes, seats, seed, device, start), progress)

@@ -13,14 +13,17 @@ from games.game import Array, Lanes, Legal, Policy, factors
 from games.noise import Noise, Purpose, unit_seed
 from marl.buffers import Replay, precise
 from marl.experience import Experience
+from marl.losses import explained_variance
 from marl.networks import FORBIDDEN, Layers, Parameters, backward, clip_norm, last_outputs, layer_inputs, policy_outputs
+from marl.oracles.checks import check_lanes
 from marl.oracles.dqn import DQN
+from marl.oracles.oracle import diverged, named
 from marl.policies import NeuralPolicy, draw, like, masked, padded, tensor
 from marl.prioritised import Prioritised
 from marl.q_learning import Branches, Miss, q_loss, q_targets
 from marl.scales import RewardScale
 
-WATCHED = ("loss", "td_error", "q_mean", "q_min", "q_max", "grad_norm")
+WATCHED = ("value_loss", "td_error", "explained_variance", "q_mean", "q_min", "q_max", "grad_norm")
 
 
 class DQNLearner:
@@ -35,10 +38,7 @@ class DQNLearner:
         device: str,
         start: Mapping[int, Policy],
     ):
-        if len(seats) != len(lanes.agents) or len(set(seats)) != len(seats):
-            raise ValueError(f"seats must name each of the lanes' {len(lanes.agents)} seats once, got {tuple(seats)}")
-        if lanes.num_lanes != settings.num_lanes:
-            raise ValueError(f"DQN was set to num_lanes={settings.num_lanes}, got lanes of {lanes.num_lanes}")
+        check_lanes(settings, lanes, seats)
         for agent, seen, space in zip(lanes.agents, lanes.observation_spaces, lanes.action_spaces, strict=True):
             if not isinstance(space, Discrete | MultiDiscrete):
                 raise ValueError(
@@ -52,7 +52,7 @@ class DQNLearner:
         lanes.reset(seed, "train")
         self.experience = Experience(lanes, settings.capacity, settings.gamma, settings.n_step, device)
         self.trainees = [
-            Trainee(settings, replay, space, seat, seed, start.get(seat))
+            QTrainee(settings, replay, space, seat, seed, start.get(seat))
             for replay, space, seat in zip(self.experience.replays, lanes.action_spaces, self.seats, strict=True)
         ]
 
@@ -71,7 +71,9 @@ class DQNLearner:
         """Some steps and the gradient steps that follow; metrics are named `.../seat` where several seats learn.
 
         `return` is the mean of each lane's last whole episode (nan before the first) and `return_error` its standard
-        error; `epsilon` the share of random choices in them; the rest is of the last gradient step, and nan before it.
+        error; `epsilon` the share of random choices in them; the rest is of the last gradient step's minibatch, and nan
+        before the first: `value_loss`, the mean squared error (beyond `huber` twice the Huber loss), in the units of
+        reward that values count in; `grad_norm` before it is clipped; `td_error` and the values in units of reward.
         Raises FloatingPointError where a loss is no longer finite.
         """
         settings, update = self.settings, self.done_updates
@@ -87,14 +89,10 @@ class DQNLearner:
             if steps >= settings.learning_starts and trainee.replay.size:
                 improved = trainee.improve(settings.gradient_steps, left)
                 if not (all(map(math.isfinite, improved.values())) and trainee.finite):
-                    raise FloatingPointError(
-                        f"seat {seat} diverged in update {update + 1}, after {steps} steps: {improved}; "
-                        "lower learning_rate, or check the rewards"
-                    )
+                    raise diverged(seat, update + 1, steps, improved)
             else:
                 improved = dict.fromkeys(WATCHED, math.nan)
-            watched |= improved
-            metrics |= watched if len(self.seats) == 1 else {f"{name}/{seat}": watched[name] for name in watched}
+            metrics |= named(self.seats, seat, watched | improved)
         self.done_updates += 1
         return metrics
 
@@ -113,7 +111,7 @@ class DQNLearner:
             trainee.load_state_dict(saved)
 
 
-class Trainee:
+class QTrainee:
     """One seat's networks, optimiser and priorities."""
 
     def __init__(self, settings: DQN, replay: Replay, space: Space, seat: int, seed: int, start: Policy | None):
@@ -158,8 +156,9 @@ class Trainee:
             self._rescale()
         for _ in range(gradient_steps):
             missed, norm = self._step(learning_rate, beta)
-        chosen, errors = missed.chosen * self.scale.size, missed.errors.abs() * self.scale.size
-        watched = (missed.losses.mean(), errors.mean(), chosen.mean(), chosen.min(), chosen.max(), norm)
+        chosen, errors = (part.flatten() * self.scale.size for part in (missed.chosen, missed.errors))
+        fit = explained_variance(chosen - errors, chosen, torch.ones_like(chosen))
+        watched = (2 * missed.losses.mean(), errors.abs().mean(), fit, chosen.mean(), chosen.min(), chosen.max(), norm)
         return dict(zip(WATCHED, torch.stack(watched).tolist(), strict=True))
 
     def _rescale(self) -> None:

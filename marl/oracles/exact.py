@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from games.game import Lanes, Policy
-from marl.oracles.oracle import Learner, Progress, run
+from marl.oracles.oracle import Learner, Oracle
 
 
 @dataclass(frozen=True)
-class Exact:
+class Exact(Oracle):
     """One seat's best response to the others' mixture, computed in the game's tree: a deterministic `TabularPolicy`.
 
     PSRO with it and `metasolvers.zero_sum_nash` is the double oracle algorithm [McMahan et al. 2003; Bosansky et al.
@@ -35,15 +35,3 @@ class Exact:
         from marl.oracles.exact_learner import ExactLearner  # SciPy takes its time to import, --help should not
 
         return ExactLearner(lanes, seats)
-
-    def train(
-        self,
-        lanes: Lanes,
-        seats: Sequence[int],
-        seed: int,
-        device: str = "cpu",
-        start: Mapping[int, Policy] | None = None,
-        progress: Progress | None = None,
-    ) -> dict[int, Policy]:
-        """The best response of the seat to whoever plays the other seats; see `Oracle`."""
-        return run(self.learner(lanes, seats, seed, device, start), progress)

@@ -8,12 +8,12 @@ from games.game import Lanes, Policy
 from games.numbers import real, whole
 from games.spelling import unknown
 from marl.matchmaking import MATCHMAKERS
-from marl.oracles.oracle import Learner, Progress, run
+from marl.oracles.oracle import Learner, Oracle
 from marl.oracles.ppo import PPO
 
 
 @dataclass(frozen=True)
-class JointTraining:
+class JointTraining(Oracle):
     """Several seats learn at once by PPO: among themselves, or one for all in self-play against a pool of snapshots.
 
     By default everybody learns for itself (independent PPO [de Witt et al. 2020]). With shared parameters and a central
@@ -34,7 +34,8 @@ class JointTraining:
     """
 
     ppo: PPO = field(default_factory=PPO)
-    """Of every learner; a step of the lanes is one of all their seats, and rollouts of seats that share are joined."""
+    """Of every learner, with memories if it is a `RecurrentPPO`; a step of the lanes is one of all their seats, and
+    rollouts of seats that share are joined."""
     sharing: Literal["independent", "shared"] = "independent"
     """Every seat has its own networks, or those of equal spaces share theirs (observations should tell them apart)."""
     critic: Literal["own", "central"] = "own"
@@ -79,6 +80,11 @@ class JointTraining:
         return self.ppo.num_lanes
 
     @property
+    def greedy(self) -> bool:
+        """Whether policies are handed out greedy."""
+        return self.ppo.greedy
+
+    @property
     def total_steps(self) -> int:
         """Steps of a training, over all lanes."""
         return self.ppo.total_steps
@@ -91,22 +97,10 @@ class JointTraining:
         device: str = "cpu",
         start: Mapping[int, Policy] | None = None,
     ) -> Learner:
-        """All learning seats of the lanes, which are reset; see `Oracle`.
+        """All learning seats of the lanes, which are reset; with opponents, policies are for all seats. See `Oracle`.
 
         Raises ValueError where lanes and seats do not fit, or a policy to start from is not of the kind to learn.
         """
         from marl.joint import JointLearner  # torch takes a second to import, --help should not
 
         return JointLearner(self, lanes, seats, seed, device, start or {})
-
-    def train(
-        self,
-        lanes: Lanes,
-        seats: Sequence[int],
-        seed: int,
-        device: str = "cpu",
-        start: Mapping[int, Policy] | None = None,
-        progress: Progress | None = None,
-    ) -> dict[int, Policy]:
-        """A policy for every seat that learns; with opponents, for every seat; see `Oracle`."""
-        return run(self.learner(lanes, seats, seed, device, start), progress)

@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from games.game import Lanes, Policy
 from games.numbers import real, whole
-from marl.oracles.oracle import Learner, Progress, run
+from marl.oracles.checks import LARGEST, MOST_ROWS, check_hidden
+from marl.oracles.oracle import Learner, Oracle
 
-MOST_ROWS = 2**24
-"""Steps of a rollout; Bucket Brigade's take 5 GiB."""
-MOST_UNITS = 2**14
-LARGEST = 1e6
-"""Of step sizes, coefficients and norms: more is a slip of the keyboard."""
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from marl.oracles.ppo_learner import Trainee
+
 LOG_STD = (-10.0, 2.0)
 """Where Gaussians may start: `marl.gaussian` cuts log standard deviations off at the upper one."""
 OPTIONAL = ("clip_end", "clip_value", "target_kl")
@@ -28,7 +29,7 @@ class Rates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PPO:
+class PPO(Oracle):
     """Clipped policy gradient with generalised advantages as a best-response oracle [Schulman et al. 2017].
 
     Discrete and MultiDiscrete actions are drawn factor by factor, those of a bounded Box from squashed Gaussians.
@@ -92,8 +93,7 @@ class PPO:
     def __post_init__(self) -> None:
         for name in ("num_lanes", "horizon", "epochs", "minibatches"):
             whole(name, getattr(self, name))
-        if not all(1 <= units <= MOST_UNITS for units in self.hidden):
-            raise ValueError(f"hidden layers have 1 to {MOST_UNITS:,} units each, got {self.hidden}")
+        check_hidden(self.hidden)
         if self.batch > MOST_ROWS:
             raise ValueError(
                 f"a rollout of num_lanes={self.num_lanes} times horizon={self.horizon} steps would not fit in memory; "
@@ -145,6 +145,12 @@ class PPO:
             clip_end + (self.clip - clip_end) * left,
         )
 
+    def trainee(self) -> "Callable[..., Trainee]":
+        """What learns; see `marl.oracles.ppo_learner.Trainee`."""
+        from marl.oracles.ppo_trainee import PPOTrainee  # torch takes a second to import, --help should not
+
+        return PPOTrainee
+
     def learner(
         self,
         lanes: Lanes,
@@ -155,20 +161,9 @@ class PPO:
     ) -> Learner:
         """Independent PPO for every seat of the lanes, which are reset; see `Oracle`.
 
-        Raises ValueError where lanes and seats do not fit, or a policy to start from is not a neural one of this game.
+        Raises ValueError where lanes and seats do not fit, or a policy to start from is not of the kind handed out or
+        of another game.
         """
-        from marl.oracles.ppo_learner import PPOLearner  # torch takes a second to import, --help should not
+        from marl.oracles.ppo_learner import PPOLearner
 
         return PPOLearner(self, lanes, seats, seed, device, start or {})
-
-    def train(
-        self,
-        lanes: Lanes,
-        seats: Sequence[int],
-        seed: int,
-        device: str = "cpu",
-        start: Mapping[int, Policy] | None = None,
-        progress: Progress | None = None,
-    ) -> dict[int, Policy]:
-        """Approximate best responses of `seats` to whoever plays the other seats; see `Oracle`."""
-        return run(self.learner(lanes, seats, seed, device, start), progress)

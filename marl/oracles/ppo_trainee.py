@@ -21,6 +21,7 @@ from marl.networks import (
     check_takes,
     clip_norm,
     convolutions,
+    copied,
     forward,
     in_bfloat16,
     last_outputs,
@@ -31,7 +32,7 @@ from marl.networks import (
 from marl.oracles.ppo import PPO, Rates
 from marl.scales import ObservationScale, ReturnScale
 
-WATCHED = ("value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
+WATCHED = ("value_loss", "entropy", "approx_kl", "clip_fraction", "actor_grad_norm", "critic_grad_norm")
 KL = WATCHED.index("approx_kl")
 
 
@@ -45,7 +46,7 @@ class Objective(NamedTuple):
     sample: dict[str, Tensor]
 
     def watched(self) -> tuple[Tensor, ...]:
-        """All WATCHED but the last."""
+        """All WATCHED but the norms."""
         found, acting = self.policy, self.sample["acting"]
         kl = (found.log_ratio.exp() - 1 - found.log_ratio) * acting  # [Schulman 2020]
         value_loss, entropy = self.value_loss * self.sample["alive"], found.entropy * acting
@@ -90,8 +91,8 @@ class Views:
             scale.load_state_dict(saved)
 
 
-class Trainee:
-    """A network for the policy and one for the critic. Implements `Trained`."""
+class PPOTrainee:
+    """A network for the policy and one for the critic. Implements `Trainee`."""
 
     def __init__(
         self,
@@ -104,6 +105,7 @@ class Trainee:
     ):
         self.settings, self.head = settings, rollouts[0].head
         device, shape = rollouts[0].device, tuple(rollouts[0].observations.shape[2:])
+        self.shape = shape
         generator = np.random.default_rng(unit_seed(seed, f"init/{name}"))
         torso, features = convolutions(shape, generator)
         actor: Layers = [*torso, *self.head.layers(features, settings.hidden, generator)]
@@ -111,8 +113,7 @@ class Trainee:
         torso, features = convolutions(self.seen_shape, generator)
         critic = [*torso, *orthogonal_layers((features, *settings.hidden, 1), 1.0, generator)]
         if start is not None:
-            actor = self.head.resumed(start, channels(shape))
-            check_takes(actor, shape)
+            actor = self.layers(start)
         self.parameters = Parameters([actor, critic], device)
         self.actor, self.critic = self.parameters.networks
         self.shuffles = Noise(seed, [f"shuffle/{name}"])
@@ -128,7 +129,7 @@ class Trainee:
     def improve(
         self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], update: int, rates: Rates
     ) -> dict[str, float]:
-        """All epochs over the rollouts; see `Trained`. Of `epochs` those that were taken count, in parts too."""
+        """All epochs over the rollouts; see `Trainee`. Of `epochs` those that were taken count, in parts too."""
         settings = self.settings
         batch, fit = self._batch(rollouts, seen, update)
         size = settings.batch * len(rollouts)
@@ -196,10 +197,16 @@ class Trainee:
         keys = self.shuffles.draw(Purpose.SHUFFLE, update, rows, 1)[:, 0]
         return torch.as_tensor(np.argsort(keys, kind="stable"), device=device)
 
-    def policy(self) -> Policy:
-        copied = [(weight.clone(), bias.clone()) for weight, bias in self.actor]
-        copied[0] = self.views.folded(copied[0])
-        return self.head.policy(copied, self.settings.greedy)
+    def policy(self, greedy: bool) -> Policy:
+        return self.built([self.views.folded(self.actor[0]), *self.actor[1:]], greedy)
+
+    def layers(self, policy: Policy) -> Layers:
+        layers = self.head.resumed(policy, channels(self.shape))
+        check_takes(layers, self.shape)
+        return layers
+
+    def built(self, layers: Layers, greedy: bool) -> Policy:
+        return self.head.policy(copied(layers, self.parameters.vector.device), greedy)
 
     @property
     def finite(self) -> bool:
@@ -248,7 +255,7 @@ def passes(
             found = differentiate(sample)
             norms = [clip_norm(part, settings.max_grad_norm) for part in parameters.parts]
             if target is not None or epoch >= epochs - 1:
-                watched.append(torch.stack([*found.watched(), norms[0]]))
+                watched.append(torch.stack([*found.watched(), *norms]))
             if epochs and target is not None and watched[-1][KL] > 1.5 * target:
                 return _told(watched, steps / len(samples))
             if epochs:

@@ -1,14 +1,17 @@
 """PPO with a memory as a best-response oracle: its hyperparameters (the learning is in recurrent_trainee.py)."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from games.game import Lanes, Policy
 from games.numbers import whole
 from games.spelling import unknown
-from marl.oracles.oracle import Learner
-from marl.oracles.ppo import MOST_UNITS, PPO
+from marl.oracles.checks import MOST_UNITS
+from marl.oracles.ppo import PPO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from marl.oracles.ppo_learner import Trainee
 
 Name = Literal["lstm", "gru"]
 NAMES = get_args(Name)
@@ -40,6 +43,9 @@ class RecurrentPPO(PPO):
     """Long short-term memory, or gated recurrent units."""
     units: int = 64
     """Of each cell."""
+    span: int = 16
+    """Steps that cells remember for at most to begin with; they learn to remember for longer, or for less. Let it be
+    what has to be bridged, and not much more: a few steps where a few observations tell all."""
     sequence: int = 16
     """Steps that gradients go back through at most; minibatches are of such sequences."""
     burn_in: int = 0
@@ -49,9 +55,10 @@ class RecurrentPPO(PPO):
         super().__post_init__()
         if self.cell not in NAMES:
             raise unknown("cell", self.cell, NAMES)
-        whole("units", self.units, 1, MOST_UNITS)
-        whole("sequence", self.sequence, 1)
-        whole("burn_in", self.burn_in, 0)
+        whole("units", self.units, most=MOST_UNITS)
+        whole("span", self.span)
+        whole("sequence", self.sequence)
+        whole("burn_in", self.burn_in, least=0)
         if self.horizon % self.sequence:
             raise ValueError(f"sequence={self.sequence} must divide horizon={self.horizon} evenly")
         if self.burn_in > self.horizon:
@@ -67,20 +74,7 @@ class RecurrentPPO(PPO):
         """Of one rollout, over all lanes."""
         return self.num_lanes * (self.horizon // self.sequence)
 
-    def learner(
-        self,
-        lanes: Lanes,
-        seats: Sequence[int],
-        seed: int,
-        device: str = "cpu",
-        start: Mapping[int, Policy] | None = None,
-    ) -> Learner:
-        """Independent recurrent PPO for every seat of the lanes, which are reset; see `Oracle`.
+    def trainee(self) -> "Callable[..., Trainee]":
+        from marl.oracles.recurrent_trainee import RecurrentTrainee  # torch takes a second to import, --help should not
 
-        Raises ValueError where lanes and seats do not fit, or a policy to start from is not a recurrent one of this
-        game.
-        """
-        from marl.oracles.ppo_learner import PPOLearner  # torch takes a second to import, --help should not
-        from marl.oracles.recurrent_trainee import RecurrentTrainee
-
-        return PPOLearner(self, lanes, seats, seed, device, start or {}, trained=RecurrentTrainee)
+        return RecurrentTrainee

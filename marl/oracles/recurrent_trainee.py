@@ -14,8 +14,7 @@ from games.noise import Noise, Purpose, unit_seed
 from marl.cells import Leaves
 from marl.collect import Rollout
 from marl.gaussian import GaussianPolicy
-from marl.heads import Head
-from marl.networks import Layers, Parameters, check_takes, in_bfloat16, last_outputs, orthogonal_layers
+from marl.networks import Layers, Parameters, check_takes, copied, in_bfloat16, last_outputs, orthogonal_layers
 from marl.networks import backward as head_backward
 from marl.oracles.ppo import Rates
 from marl.oracles.ppo_trainee import Objective, Views, estimates, joined, next_values, objective, passes
@@ -88,7 +87,7 @@ class Place:
 
 
 class RecurrentTrainee:
-    """A recurrent network for the policy and one for the critic. Implements `Trained`."""
+    """A recurrent network for the policy and one for the critic. Implements `Trainee`."""
 
     def __init__(
         self,
@@ -102,15 +101,15 @@ class RecurrentTrainee:
         self.settings, self.head = settings, rollouts[0].head
         device, shape = rollouts[0].device, tuple(rollouts[0].observations.shape[2:])
         shapes = (shape, (*shape[:-1], features_seen))
+        self.shape = shape
         generator = np.random.default_rng(unit_seed(seed, f"init/{name}"))
         actor, critic = (
-            recurrent_core(part, settings.hidden, settings.cell, settings.units, generator) for part in shapes
+            recurrent_core(part, settings.hidden, settings.cell, settings.units, settings.span, generator)
+            for part in shapes
         )
         actor += self.head.layers(settings.units, (), generator)
         critic += orthogonal_layers((settings.units, 1), 1.0, generator)
-        if start is not None:
-            actor = _resumed(self.head, start, shape)
-        self.parameters = Parameters([actor, critic], device)
+        self.parameters = Parameters([actor if start is None else self.layers(start), critic], device)
         self.actor, self.critic = self.parameters.networks
         self.shuffles = Noise(seed, [f"shuffle/{name}"])
         self.scale = ReturnScale()
@@ -127,7 +126,7 @@ class RecurrentTrainee:
     def improve(
         self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], update: int, rates: Rates
     ) -> dict[str, float]:
-        """All epochs over the rollouts' sequences; see `Trained`."""
+        """All epochs over the rollouts' sequences; see `Trainee`."""
         settings, parameters = self.settings, self.parameters
         parts, walk, fit = self._batch(rollouts, seen)
         samples = self._samples(parts, walk, update)
@@ -213,10 +212,19 @@ class RecurrentTrainee:
         core = network[:-1]
         return [*in_bfloat16(core[:-1]), core[-1]] if self.settings.autocast else core
 
-    def policy(self) -> Policy:
-        *core, head = [(weight.clone(), bias.clone()) for weight, bias in self.actor]
-        core[0] = self.views.folded(core[0])
-        linear = self.head.policy([head], self.settings.greedy)
+    def policy(self, greedy: bool) -> Policy:
+        return self.built([self.views.folded(self.actor[0]), *self.actor[1:]], greedy)
+
+    def layers(self, policy: Policy) -> Layers:
+        """Those of the core, and the head's."""
+        if not isinstance(policy, RecurrentPolicy):
+            raise ValueError(f"training goes on from a RecurrentPolicy, got {policy}")
+        check_takes(policy.core, self.shape)
+        return [*policy.core, *self.head.resumed(policy.head, policy.units)]
+
+    def built(self, layers: Layers, greedy: bool) -> Policy:
+        *core, head = copied(layers, self.parameters.vector.device)
+        linear = self.head.policy([head], greedy)
         assert isinstance(linear, NeuralPolicy | GaussianPolicy)
         return RecurrentPolicy(core, linear)
 
@@ -238,13 +246,6 @@ class RecurrentTrainee:
         self.views.load_state_dict(state["views"])
         for place, saved in zip(self.places, state["places"], strict=True):
             place.load_state_dict(saved)
-
-
-def _resumed(head: Head, start: Policy, shape: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
-    if not isinstance(start, RecurrentPolicy):
-        raise ValueError(f"training goes on from a RecurrentPolicy, got {start}")
-    check_takes(start.core, shape)
-    return [*start.core, *head.resumed(start.head, start.units)]
 
 
 def _keep(starts: Tensor) -> Tensor | None:

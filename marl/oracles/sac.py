@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 from games.game import Lanes, Policy
 from games.numbers import real, whole
-from marl.oracles.oracle import Learner, Progress, run
-from marl.oracles.ppo import LARGEST, MOST_UNITS
+from marl.oracles.checks import LARGEST, check_hidden
+from marl.oracles.oracle import Learner, Oracle
 
 SMALLEST = 1e-9
 """Of temperatures and step sizes: less is a slip of the keyboard."""
 
 
 @dataclass(frozen=True)
-class SAC:
+class SAC(Oracle):
     """Off-policy maximum-entropy learning with twin critics as a best-response oracle [Haarnoja et al. 2018b].
 
     In a bounded Box the policy is a squashed Gaussian; among Discrete choices a categorical one, and expectations over
@@ -68,8 +68,7 @@ class SAC:
     def __post_init__(self) -> None:
         for name in ("num_lanes", "horizon", "gradient_steps", "minibatch", "n_step", "hold"):
             whole(name, getattr(self, name))
-        if not all(1 <= units <= MOST_UNITS for units in self.hidden):
-            raise ValueError(f"hidden layers have 1 to {MOST_UNITS:,} units each, got {self.hidden}")
+        check_hidden(self.hidden)
         if self.steps < self.batch:
             raise ValueError(
                 f"steps={self.steps} is less than one update of num_lanes * horizon = {self.batch} steps: "
@@ -116,15 +115,3 @@ class SAC:
         from marl.oracles.sac_learner import SACLearner  # torch takes a second to import, --help should not
 
         return SACLearner(self, lanes, seats, seed, device, start or {})
-
-    def train(
-        self,
-        lanes: Lanes,
-        seats: Sequence[int],
-        seed: int,
-        device: str = "cpu",
-        start: Mapping[int, Policy] | None = None,
-        progress: Progress | None = None,
-    ) -> dict[int, Policy]:
-        """Approximate best responses of `seats` to whoever plays the other seats; see `Oracle`."""
-        return run(self.learner(lanes, seats, seed, device, start), progress)

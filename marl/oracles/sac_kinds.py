@@ -64,7 +64,7 @@ class Kind(Protocol):
         """Of the actor's loss at its outputs [O, M]."""
 
 
-class Continuous:
+class SoftActions:
     """A bounded Box: squashed Gaussians, and critics of observation and action. Implements `Kind`.
 
     Raises ValueError for any other space.
@@ -116,7 +116,7 @@ class Continuous:
         )
 
 
-class Discrete:
+class SoftChoices:
     """Discrete or MultiDiscrete: categorical factors, and critics of all choices at once. Implements `Kind`.
 
     Raises ValueError for any other space.
@@ -185,5 +185,5 @@ def input_gradient(layers: Layers, inputs: Sequence[Tensor], outer: Tensor) -> T
 def kind_of(space: Space, box_entropy: float, choice_entropy: float, device: torch.device) -> Kind:
     """The kind of a space's actions. Raises ValueError where SAC has none."""
     if isinstance(space, Box):
-        return Continuous(space, box_entropy, device)
-    return Discrete(space, choice_entropy, device)
+        return SoftActions(space, box_entropy, device)
+    return SoftChoices(space, choice_entropy, device)

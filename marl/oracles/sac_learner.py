@@ -17,14 +17,16 @@ from marl.buffers import Replay, precise
 from marl.experience import Experience
 from marl.losses import explained_variance
 from marl.networks import Parameters, backward, last_outputs, layer_inputs
+from marl.oracles.checks import check_lanes
+from marl.oracles.oracle import diverged, named
 from marl.oracles.sac import SAC
 from marl.oracles.sac_kinds import Improvement, Sample, kind_of
 from marl.policies import tensor
 from marl.scales import RewardScale
 
 WATCHED = (
-    *("critic_loss", "actor_loss", "temperature", "entropy", "q_mean", "q_min", "q_max", "explained_variance"),
-    *("grad_norm", "actor_grad_norm"),
+    *("value_loss", "actor_loss", "temperature", "entropy", "q_mean", "q_min", "q_max", "explained_variance"),
+    *("actor_grad_norm", "critic_grad_norm"),
 )
 
 
@@ -34,14 +36,11 @@ class SACLearner:
     def __init__(
         self, settings: SAC, lanes: Lanes, seats: Sequence[int], seed: int, device: str, start: Mapping[int, Policy]
     ):
-        if len(seats) != len(lanes.agents) or len(set(seats)) != len(seats):
-            raise ValueError(f"seats must name each of the lanes' {len(lanes.agents)} seats once, got {tuple(seats)}")
-        if lanes.num_lanes != settings.num_lanes:
-            raise ValueError(f"SAC was set to num_lanes={settings.num_lanes}, got lanes of {lanes.num_lanes}")
+        check_lanes(settings, lanes, seats)
         self.settings, self.lanes, self.seats, self.done_updates = settings, lanes, tuple(seats), 0
         spaces = list(zip(lanes.observation_spaces, lanes.action_spaces, strict=True))
         self.trainees = [
-            Trainee(settings, *pair, seat, seed, device, start.get(seat))
+            SoftTrainee(settings, *pair, seat, seed, device, start.get(seat))
             for pair, seat in zip(spaces, self.seats, strict=True)
         ]
         lanes.reset(seed, "train")
@@ -65,8 +64,10 @@ class SACLearner:
         """Some steps and the gradient steps that follow; metrics are named `.../seat` where several seats learn.
 
         `return` is the mean of each lane's last whole episode (nan before the first) and `return_error` its standard
-        error; the rest is of the last gradient step, and nan before it. Raises FloatingPointError where a loss or a
-        parameter is no longer finite.
+        error; the rest is of the last gradient step, and nan before it: `value_loss`, the critics' mean squared error,
+        and `actor_loss` in the units that rewards count in; `entropy` in nats, of actions in a Box once they are
+        squashed into it, as if it were [-1, 1]; `critic_grad_norm` is of both critics. Raises FloatingPointError where
+        a loss or a parameter is no longer finite.
         """
         settings, left = self.settings, 1 - self.done_updates / self.settings.updates
         self.experience.play(self._players(), settings.horizon)
@@ -80,12 +81,9 @@ class SACLearner:
             if steps >= settings.learning_starts and replay.size:
                 watched = trainee.improve(replay, left)
                 if not (all(map(math.isfinite, watched.values())) and trainee.finite):
-                    raise FloatingPointError(
-                        f"seat {seat} diverged in update {self.done_updates}, after {steps} steps: {watched}; lower "
-                        "learning_rate, or check the rewards"
-                    )
+                    raise diverged(seat, self.done_updates, steps, watched)
             watched = {"return": returns[column], "return_error": errors[column]} | watched
-            metrics |= watched if len(self.seats) == 1 else {f"{name}/{seat}": watched[name] for name in watched}
+            metrics |= named(self.seats, seat, watched)
         return metrics
 
     def _players(self) -> list[Policy]:
@@ -135,7 +133,7 @@ class Taught(NamedTuple):
     actor: Improvement
 
 
-class Trainee:
+class SoftTrainee:
     """One seat's actor, twin critics with their slow copies, and temperature."""
 
     def __init__(
@@ -219,13 +217,13 @@ class Trainee:
         target, values, actor = taught
         size, both = self.scale.size, torch.stack(values)
         found = (
-            (both - target).square().mean() / 2,
+            (both - target).square().mean(),
             actor.loss.mean(),
             size * self.log_temperature.exp(),
             actor.entropy.mean(),
             *(size * both.mean(), size * both.min(), size * both.max()),
             explained_variance(target, values[0], torch.ones_like(target)),
-            *(self.critics.gradient.norm(), self.actor.gradient.norm()),
+            *(self.actor.gradient.norm(), self.critics.gradient.norm()),
         )
         return dict(zip(WATCHED, torch.stack(found).tolist(), strict=True))
 

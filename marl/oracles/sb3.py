@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from games.game import Lanes, Policy
 from games.numbers import keep, whole
 from games.spelling import unknown
-from marl.oracles.oracle import Learner, Progress, run
+from marl.oracles.oracle import Learner, Oracle
 
 
 class Algorithm(NamedTuple):
@@ -53,7 +53,7 @@ UPDATES = 100
 
 
 @dataclass(frozen=True)
-class SB3:
+class SB3(Oracle):
     """An algorithm of Stable-Baselines3 [Raffin et al. 2021] or sb3-contrib as a best-response oracle of one seat.
 
     Needs the extra `sb3`. MaskablePPO alone learns from the legal choices; for what others learn where some are
@@ -137,18 +137,6 @@ class SB3:
         from marl.oracles.sb3_learner import SB3Learner  # not everybody has Stable-Baselines3
 
         return SB3Learner(self, lanes, seats, seed, device, start or {})
-
-    def train(
-        self,
-        lanes: Lanes,
-        seats: Sequence[int],
-        seed: int,
-        device: str = "cpu",
-        start: Mapping[int, Policy] | None = None,
-        progress: Progress | None = None,
-    ) -> dict[int, Policy]:
-        """Approximate best response of the seat to whoever plays the other seats; see `Oracle`."""
-        return run(self.learner(lanes, seats, seed, device, start), progress)
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -9,6 +9,8 @@ import torch
 
 from games.game import Lanes, Policy
 from games.noise import unit_seed
+from marl.oracles.checks import check_lanes
+from marl.oracles.oracle import diverged
 from marl.oracles.sb3 import SB3
 from marl.sb3.build import algorithm, blueprint
 from marl.sb3.policy import SB3Policy, q_values
@@ -33,8 +35,7 @@ class SB3Learner:
                 f"Stable-Baselines3 trains one seat, got seats {tuple(seats)} and lanes that show {len(lanes.agents)}: "
                 "let games.versus.Versus play the others"
             )
-        if lanes.num_lanes != settings.num_lanes:
-            raise ValueError(f"SB3 was set to num_lanes={settings.num_lanes}, got lanes of {lanes.num_lanes}")
+        check_lanes(settings, lanes, seats)
         self.settings, (self.seat,), self.seed, self.updates = settings, seats, seed, 0
         self.view = VecEnvView(lanes)
         self.generators = Generators(torch.device(device))
@@ -92,10 +93,7 @@ class SB3Learner:
         return all(bool(part.isfinite().all()) for part in self.model.policy.parameters())
 
     def _diverged(self, what: str) -> FloatingPointError:
-        return FloatingPointError(
-            f"seat {self.seat} diverged in update {self.updates + 1}, before step {self.model.num_timesteps}: {what}; "
-            "lower learning_rate, or check the rewards"
-        )
+        return diverged(self.seat, self.updates + 1, self.model.num_timesteps, what)
 
     def _returns(self) -> dict[str, float]:
         whole = self.view.last_returns[~np.isnan(self.view.last_returns)]

@@ -99,7 +99,7 @@ CONTROL: dict[str, Task] = {
     ),
     "recurrent_ppo_flickering": Task(
         "recurrent PPO, flickering CartPole, p = 0.5, 1M steps",
-        RecurrentPPO(sequence=32, units=64, **LONG),
+        RecurrentPPO(sequence=32, units=64, span=4, **LONG),
         400.0,
         partial(control, *FLICKERING),
         peer="recurrent_ppo_flickering",
@@ -188,6 +188,7 @@ POKER: dict[str, tuple[str, float, dict[str, Oracle]]] = {
                 gamma=1.0,
                 gae_lambda=0.95,
                 units=32,
+                span=4,
             ),
             "dqn": DQN(steps=200_000, gamma=1.0),
             "sac": SAC(
@@ -219,6 +220,7 @@ POKER: dict[str, tuple[str, float, dict[str, Oracle]]] = {
                 gae_lambda=0.95,
                 entropy_start=0.3,
                 units=48,
+                span=4,
                 cell="gru",
             ),
             "dqn": DQN(steps=1_000_000, gamma=1.0),

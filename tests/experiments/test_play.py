@@ -76,7 +76,7 @@ def test_a_window_shows_the_episode(
     ("options", "message"),
     [
         ("--profile 0 0 1", "one policy for each of 4 players"),
-        ("--profile 0 0 1 2", "in 0..1 at iteration 1; got 0 0 1 2"),
+        ("--profile 0 0 1 2", "in 0..1 of the meta-strategy of iteration 1; got 0 0 1 2"),
         ("--iteration 2", "must lie in 0..1"),
         ("--iteration -1", "must lie in 0..1"),
         ("--save episode.png", "must end in .gif or .mp4"),

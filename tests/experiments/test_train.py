@@ -18,7 +18,7 @@ from analysis.robust import iqm
 from analysis.runs import glance
 from analysis.trainings import load_training
 from counterplay.main import main as counterplay
-from experiments.opponents import load_opponents
+from experiments.opponents import load_opponents, met
 from experiments.placement import settings
 from experiments.stop import Stop, Stopped
 from experiments.train import began_as, main, parse
@@ -45,6 +45,11 @@ UPDATES = 8
 SLOW = pytest.mark.slow
 
 
+@pytest.fixture(autouse=True)
+def quick(no_figures: None) -> None:
+    """Figures take longer than the trainings; that of the finished one is drawn."""
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training that nothing interrupted."""
@@ -61,7 +66,9 @@ def test_the_folder_holds_what_is_documented(finished: Path) -> None:
     found = {str(file.relative_to(finished)) for file in finished.rglob("*") if file.is_file()}
     events = {name for name in found if name.startswith("events/")}
     others = {f"opponents/{name}" for name in ("0-0.json", "sigma.npy", "manifest.json")}
-    expected = {name for name in documented("Trainings") if not name.startswith(("checkpoint/", "opponents/"))}
+    expected = {
+        name for name in documented("Trainings") if not name.startswith(("checkpoint/", "opponents/", "together/"))
+    }
     assert found - events == expected - {"events/events.out.tfevents.*"} | others
 
 
@@ -226,6 +233,7 @@ def test_every_oracle_trains_and_is_looked_at(
     assert main([oracle, "--smoke", *options, "--run-dir", str(run)]) == 0
     assert f"{oracle} on " in capsys.readouterr().out
     assert settings(parse(["--run-dir", str(run), "--resume"])) == load_training(run).config
+    assert (load_training(run).asked is None) == (oracle == "exact")
     for command in ("show", "play"):
         assert counterplay([command, str(run)]) == 0
     out = capsys.readouterr().out
@@ -262,7 +270,7 @@ def test_what_is_of_psro_alone_says_so(command: str, finished: Path, capsys: pyt
     assert "is a training, with no populations to look at" in capsys.readouterr().err
 
 
-def test_others_may_be_a_training_a_policy_or_a_meta_strategy(finished: Path, tmp_path: Path, no_figures: None) -> None:
+def test_others_may_be_a_training_a_policy_or_a_meta_strategy(finished: Path, tmp_path: Path) -> None:
     from experiments.psro import main as psro
 
     game = PONG[:2]
@@ -292,6 +300,15 @@ def test_the_start_is_where_learning_starts(finished: Path, tmp_path: Path) -> N
     assert isinstance(old, NeuralPolicy)
     assert isinstance(new, NeuralPolicy)
     assert new.layers[0][0].equal(old.layers[0][0])
+
+
+@pytest.mark.gpu
+def test_networks_may_be_trained_on_cuda_and_their_training_gone_on_with(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert main(["ppo", *TINY, *PONG, "--device", "cuda", "--run-dir", str(run)]) == 0
+    policy = PolicyStore(run).load("policy").policy
+    assert isinstance(policy, NeuralPolicy)
+    assert policy.device.type == "cpu"
 
 
 @pytest.mark.parametrize(
@@ -376,11 +393,12 @@ def test_help_leaves_torch_alone() -> None:
 def test_policies_play_in_both_ways_where_their_oracle_has_a_choice() -> None:
     layers = orthogonal_layers((3, 4, 2), 1.0, np.random.default_rng(0))
     policy = NeuralPolicy(layers, (2,), flat=True, greedy=True)
-    core = recurrent_core((3,), (), "gru", 4, np.random.default_rng(0))
+    core = recurrent_core((3,), (), "gru", 4, 16, np.random.default_rng(0))
     cell = RecurrentPolicy(core, NeuralPolicy(layers[1:], (2,), flat=True))
     assert ways(ORACLES["dqn"](), policy) == {"as handed out": policy}
     assert [player.noise_size for player in ways(ORACLES["ppo"](), policy).values()] == [0, 1]
     assert [player.noise_size for player in ways(ORACLES["recurrent_ppo"](), cell).values()] == [0, 1]
+    assert [player.noise_size for player in ways(ORACLES["joint"](), policy).values()] == [0, 1]
 
 
 def test_a_second_signal_does_not_wait() -> None:
@@ -391,3 +409,41 @@ def test_a_second_signal_does_not_wait() -> None:
             stop.check()
         with pytest.raises(Stopped):
             os.kill(os.getpid(), signal.SIGINT)
+
+
+JOINT = (
+    *("--ppo.steps", "1024", "--ppo.num-lanes", "8", "--ppo.horizon", "16", "--ppo.epochs", "1"),
+    *("--ppo.minibatches", "1", "--ppo.hidden", "4", "--checkpoint-every", "256", "--eval-episodes", "6"),
+)
+
+
+def test_in_joint_training_all_players_learn_and_are_measured_together(tmp_path: Path, capsys: Any) -> None:
+    run = tmp_path / "run"
+    assert main(["joint", *JOINT, "--game", "signaling", "--seat", "1", "--run-dir", str(run)]) == 0
+    game = began_as(run).make_game()
+    speaker = met(run, game, 1).populations[0][0]
+    assert isinstance(speaker, NeuralPolicy)
+    listener = PolicyStore(run).load("policy").policy
+    assert (speaker.features, listener.features) == tuple(space.shape[0] for space in game.observation_spaces)
+    value = deviation_value(game, *met(run, game, 1), (1, listener), 6, 0, "evaluation")
+    with np.load(run / "evaluation" / "returns.npz") as returns:
+        assert np.array_equal(returns["greedy"], value.returns[:, 1])
+    capsys.readouterr()
+    assert counterplay(["play", str(run)]) == 0
+    assert capsys.readouterr().out.count("trained by joint") == 2
+
+
+def test_players_who_do_not_learn_jointly_are_those_named(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    arguments = ["joint", *JOINT, *PONG, "--learning-seats", "1", "--run-dir", str(run)]
+    assert main(arguments) == 0
+    assert isinstance(met(run, began_as(run).make_game(), 1).populations[0][0], Follow)
+
+
+def test_self_play_is_measured_against_those_named(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    arguments = ["joint", *JOINT, *PONG, "--learning-seats", "0", "--opponents", "pfsp_hard", "--run-dir", str(run)]
+    assert main(arguments) == 0
+    assert isinstance(met(run, began_as(run).make_game(), 1).populations[0][0], Follow)
+    names = {row["metric"] for row in load_training(run).metrics}
+    assert {"learner/staleness", "learner/rating", "learner/win_rate"} <= names

@@ -87,16 +87,11 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wander:
-    """One seat, two idle actions; every step pays 1 and the fourth is the last, by the rules or by a limit."""
+class FourSteps:
+    """What games of one seat and two idle actions share: the fourth step is the last, by the rules or by a limit."""
 
     truncates: bool
-    agents = ("walker",)
     noise_sizes = (1, 0)
-
-    @property
-    def observation_spaces(self):
-        return (feature_box(1),)
 
     @property
     def action_spaces(self):
@@ -104,6 +99,32 @@ class Wander:
 
     def params(self):
         return None
+
+    def legal(self, params, state, seat):
+        return None
+
+    def acting(self, params, state):
+        return np.ones((len(state.step), 1), bool)
+
+    def terminated(self, params, state):
+        return (state.step == 4) & (not self.truncates)
+
+    def truncated(self, params, state):
+        return (state.step == 4) & self.truncates
+
+    def describe(self, params, state, lane=0):
+        return str(state.step[lane])
+
+
+@dataclass(frozen=True)
+class Wander(FourSteps):
+    """One seat, two idle actions; every step pays 1 and the fourth is the last, by the rules or by a limit."""
+
+    agents = ("walker",)
+
+    @property
+    def observation_spaces(self):
+        return (feature_box(1),)
 
     def init(self, params, noise):
         return Step(np.zeros(len(noise), np.int64))
@@ -116,23 +137,8 @@ class Wander:
         seen = 0.5 + 0 * state.step if self.truncates else state.step / 4
         return seen[:, None].astype(np.float32)
 
-    def legal(self, params, state, seat):
-        return None
-
-    def acting(self, params, state):
-        return np.ones((len(state.step), 1), bool)
-
     def rewards(self, params, state):
         return (state.step[:, None] > 0).astype(np.float32)
-
-    def terminated(self, params, state):
-        return (state.step == 4) & (not self.truncates)
-
-    def truncated(self, params, state):
-        return (state.step == 4) & self.truncates
-
-    def describe(self, params, state, lane=0):
-        return str(state.step[lane])
 
 
 class Turn(NamedTuple):
@@ -193,26 +199,17 @@ class Pledge(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Promise:
+class Promise(FourSteps):
     """One seat, two idle actions; each of four steps pays what the first one shows, 1 or -1.
 
     The fourth is the last, by the rules or by a limit.
     """
 
-    truncates: bool
     agents = ("believer",)
-    noise_sizes = (1, 0)
 
     @property
     def observation_spaces(self):
         return (feature_box(2),)
-
-    @property
-    def action_spaces(self):
-        return (Discrete(2),)
-
-    def params(self):
-        return None
 
     def init(self, params, noise):
         return Pledge(np.zeros(len(noise), np.int64), np.where(noise[:, 0] < 0.5, 1, -1))
@@ -224,23 +221,8 @@ class Promise:
         shown = np.stack([state.promise == 1, state.promise == -1], axis=1)
         return (shown & (state.step == 0)[:, None]).astype(np.float32)
 
-    def legal(self, params, state, seat):
-        return None
-
-    def acting(self, params, state):
-        return np.ones((len(state.step), 1), bool)
-
     def rewards(self, params, state):
         return np.where(state.step > 0, state.promise, 0)[:, None].astype(np.float32)
-
-    def terminated(self, params, state):
-        return (state.step == 4) & (not self.truncates)
-
-    def truncated(self, params, state):
-        return (state.step == 4) & self.truncates
-
-    def describe(self, params, state, lane=0):
-        return str(state.step[lane])
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from games.policies import Uniform
 from games.versus import Versus
 from marl.demonstrations import Demonstrations, demonstrate
 from marl.gaussian import GaussianPolicy
-from marl.imitation import Actions, Choices, Student, clone
+from marl.imitation import ExplainedActions, ExplainedChoices, Student, clone
 from marl.networks import policy_outputs
 from marl.oracles import PPO, BehaviouralCloning
 from marl.policies import NeuralPolicy
@@ -74,8 +74,8 @@ def actions_loss(outputs, sample):
 
 
 KINDS = {
-    "choices": (Choices(MultiDiscrete([4, 3])), MultiDiscrete([4, 3]), shown, choices_loss, 8),
-    "actions": (Actions(BOX), BOX, shown_actions, actions_loss, 4),
+    "choices": (ExplainedChoices(MultiDiscrete([4, 3])), MultiDiscrete([4, 3]), shown, choices_loss, 8),
+    "actions": (ExplainedActions(BOX), BOX, shown_actions, actions_loss, 4),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -138,11 +138,13 @@ def test_epochs_are_those_of_torchs_own_optimiser(kind):
 def test_who_knows_nothing_loses_what_is_legal():
     """ln of the number of legal choices, summed over factors; the density of [-1, 1]^2 is 1/4."""
     sample = shown(torch.Generator().manual_seed(0))
-    floors = Choices(MultiDiscrete([4, 3])).uniform_loss(sample)
+    floors = ExplainedChoices(MultiDiscrete([4, 3])).uniform_loss(sample)
     assert floors.tolist() == pytest.approx([math.log(part.sum(1).prod()) for part in sample.allowed.unbind(-1)])
     free = sample._replace(allowed=None)
-    assert Choices(MultiDiscrete([4, 3])).uniform_loss(free).tolist() == pytest.approx([math.log(12)] * 40)
-    assert Actions(BOX).uniform_loss(shown_actions(torch.Generator())).tolist() == pytest.approx([math.log(4)] * 40)
+    assert ExplainedChoices(MultiDiscrete([4, 3])).uniform_loss(free).tolist() == pytest.approx([math.log(12)] * 40)
+    assert ExplainedActions(BOX).uniform_loss(shown_actions(torch.Generator())).tolist() == pytest.approx(
+        [math.log(4)] * 40
+    )
 
 
 def test_whole_sources_are_held_out():
@@ -317,7 +319,7 @@ def test_nothing_need_be_held_out(tmp_path):
 def test_weights_that_are_no_longer_finite_are_told(tmp_path):
     spoilt = learner(tmp_path)
     spoilt.students[0].parameters.vector[0] = torch.inf
-    with pytest.raises(FloatingPointError, match="seat 0 diverged in epoch 1, after 640 steps"):
+    with pytest.raises(FloatingPointError, match="seat 0 diverged in update 1, after 640 steps"):
         spoilt.update()
 
 
@@ -403,6 +405,6 @@ def test_a_network_explains_what_it_was_fitted_to():
     sample = shown(torch.Generator().manual_seed(0))
     settings = BehaviouralCloning(epochs=150, batch_size=40, learning_rate=2e-2, held_out=0.0)
     copy = clone(sample, MultiDiscrete([4, 3]), settings)
-    fit = Choices(MultiDiscrete([4, 3])).fit(policy_outputs(copy.layers, sample.observations), sample)
+    fit = ExplainedChoices(MultiDiscrete([4, 3])).fit(policy_outputs(copy.layers, sample.observations), sample)
     assert fit.miss.mean() == 0
     assert fit.loss.mean() < 0.05

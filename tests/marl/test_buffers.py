@@ -1,6 +1,8 @@
 """Buffers keep what they promise, with the probabilities they promise, and are as fast as their peers."""
 
 from collections import deque
+from pathlib import Path
+from resource import getpagesize
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from scipy.stats import chisquare
 
 from games.noise import Noise, Purpose
 from marl.buffers import Replay, Reservoir, precise, reservoir_places
+from marl.decisions import transition_parts
 from marl.prioritised import Prioritised, SumTree
 from tests.golden_cases import select
 
@@ -83,7 +86,7 @@ def test_a_saved_buffer_goes_on_where_it_was(kind):
     assert resumed.size == 7
     resumed.push(batch(range(7, 14)))
     assert everything(resumed) == everything(straight)
-    with pytest.raises(ValueError, match="of capacity 10, and cannot fill 3"):
+    with pytest.raises(ValueError, match=r"10 rows of .* were saved: they cannot be 3 of"):
         kind(3, PARTS).load_state_dict(saved)
 
 
@@ -208,3 +211,21 @@ def test_saved_priorities_draw_the_same():
     assert (resumed.size, resumed.highest) == (straight.size, straight.highest)
     with pytest.raises(ValueError, match="nothing was added"):
         Prioritised(6, 0.6).draw(np.zeros(1))
+
+
+def resident():
+    """Bytes of memory that this process has in use."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell")
+def test_a_million_transitions_of_bucket_brigade_take_less_than_half_a_gigabyte():
+    """47 features of 32 bits, now and next, and three factors of an action."""
+    before = resident()
+    replay = Replay(1_000_000, transition_parts({"observation": ((47,), "float32"), "action": ((3,), "int64")}))
+    rows = np.zeros(1000, replay.rows.record)
+    for _ in range(1000):
+        replay.push(rows)
+    assert replay.size == 1_000_000
+    assert 400e6 < resident() - before < 500e6

@@ -243,7 +243,7 @@ def test_lanes_and_learner_may_live_on_cuda(alpha):
     on_cuda = GameLanes(game, 64, put=lambda array: torch.as_tensor(array, device="cuda"))
     learner = dqn.learner(Versus(on_cuda, populations, np.ones((1,) * 4), [1]), [1], 3, device="cuda")
     told = [learner.update() for _ in range(2)]
-    assert all(np.isfinite(told[1][name]) for name in ("loss", "q_mean", "grad_norm"))
+    assert all(np.isfinite(told[1][name]) for name in ("value_loss", "q_mean", "grad_norm"))
     assert learner.policies[1].device.type == "cuda"
 
 
@@ -269,7 +269,7 @@ def test_nothing_is_learnt_before_there_is_enough_to_learn_from():
     dqn = DQN(**(vars(QUICK) | {"learning_starts": 600}))
     learner = dqn.learner(GameLanes(Lock(), 64), [0], 0)
     told = [learner.update() for _ in range(3)]
-    assert [np.isnan(metrics["loss"]) for metrics in told] == [True, True, False]
+    assert [np.isnan(metrics["value_loss"]) for metrics in told] == [True, True, False]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ import torch
 from games.lanes import GameLanes
 from games.normal_form import NormalForm, matching_pennies, rock_paper_scissors
 from games.signaling import Signaling
-from marl.oracles import PPO, JointTraining
+from marl.oracles import PPO, JointTraining, RecurrentPPO
 from marl.policies import NeuralPolicy
+from marl.recurrent import RecurrentPolicy
 from marl.state_files import load_state, save_state
 from tests.marl.small_games import Fixed
 
 PPO_QUICK = PPO(steps=4096, num_lanes=64, horizon=4, minibatches=2, learning_rate=1e-2, hidden=(16,))
+WITH_MEMORY = RecurrentPPO(steps=4096, num_lanes=64, horizon=4, sequence=2, minibatches=2, units=8)
 ONE_SHOT = PPO(
     steps=128 * 100,
     num_lanes=128,
@@ -40,7 +42,8 @@ def learner(settings, game, seed=0, seats=None, **others):
 
 
 def weights(policy):
-    return [part for layer in policy.layers for part in layer]
+    layers = [*policy.core, *policy.head.layers] if isinstance(policy, RecurrentPolicy) else policy.layers
+    return [part for layer in layers for part in layer]
 
 
 def mixture(policy, features):
@@ -48,10 +51,12 @@ def mixture(policy, features):
     return policy.probabilities(np.zeros((1, features), np.float32), None)[0][0]
 
 
-def test_alone_it_is_ppo():
-    joint, alone = learner(JointTraining(PPO_QUICK), AGREE), learner(PPO_QUICK, AGREE)
+@pytest.mark.parametrize("ppo", [PPO_QUICK, WITH_MEMORY])
+def test_alone_it_is_ppo(ppo):
+    joint, alone = learner(JointTraining(ppo), AGREE), learner(ppo, AGREE)
     np.testing.assert_equal(joint.update(), alone.update())
     for seat in (0, 1):
+        assert isinstance(joint.policies[seat], RecurrentPolicy) == (ppo is WITH_MEMORY)
         assert all(map(torch.equal, weights(joint.policies[seat]), weights(alone.policies[seat])))
 
 
@@ -106,7 +111,15 @@ def test_a_team_learns_to_agree():
     assert metrics["return/0"] == metrics["return/1"] > 1.9
 
 
-@pytest.mark.parametrize("settings", [SELF_PLAY, JointTraining(PPO_QUICK, "shared", "central", 0.5)])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SELF_PLAY,
+        replace(SELF_PLAY, ppo=WITH_MEMORY),
+        JointTraining(PPO_QUICK, "shared", "central", 0.5),
+        JointTraining(WITH_MEMORY, "shared", "central", 0.5),
+    ],
+)
 def test_resumed_training_equals_straight_training_bit_for_bit(settings, tmp_path):
     """With a full pool, episodes that go on, and players who have left the pool but not their episode."""
     game = NormalForm(rock_paper_scissors().payoffs, rounds=30)
@@ -134,6 +147,19 @@ def test_opponents_are_snapshots_and_their_age_is_told():
     assert not any(player.policy.greedy for player in play.players)
     assert set(training.policies) == {0, 1}
     assert all(map(torch.equal, *(weights(policy) for policy in training.policies.values())))
+
+
+def test_opponents_remember_their_episode():
+    """As they were handed out, memory and all; only not greedy."""
+    training = learner(replace(SELF_PLAY, ppo=WITH_MEMORY), rock_paper_scissors())
+    training.update()
+    rival = training.self_play.players[0].policy
+    assert isinstance(rival, RecurrentPolicy)
+    assert not rival.head.greedy
+    training.self_play.pool.add(training.self_play.trainee.policy(greedy=False), 1)
+    latest = training.self_play.pool.snapshots[-1].policy
+    assert all(map(torch.equal, weights(latest), weights(training.policies[0])))
+    assert not all(map(torch.equal, weights(latest), weights(rival)))
 
 
 def test_results_are_counted_for_whom_they_are_against():

@@ -166,7 +166,8 @@ def test_it_finds_the_best_response_and_files_keep_it(name, tmp_path):
     policy = oracle.train(quick.lanes(oracle.num_lanes), [0], 5, progress=told.append)[0]
     actions, reward = chosen(quick, policy)
     assert reward > 0.95 * quick.best
-    assert told[-1]["steps"] == oracle.total_steps
+    assert [report["update"] for report in told] == list(range(1, len(told) + 1))
+    assert told[-1]["steps"] == max(report["steps"] for report in told) == oracle.total_steps
     save_policy(policy, tmp_path / "policy")
     assert np.array_equal(chosen(quick, load_policy(tmp_path / "policy"))[0], actions)
 
@@ -181,3 +182,22 @@ def test_equal_seeds_train_equally_though_interrupted(name):
     assert resumed.finished == straight.finished
     np.testing.assert_equal(resumed.update(), straight.update())
     assert np.array_equal(chosen(quick, resumed.policies[0])[0], chosen(quick, straight.policies[0])[0])
+
+
+@every_oracle
+def test_states_of_lanes_that_own_theirs_are_refused(name, monkeypatch):
+    """As other people's environments do: what needs no lanes to go on from has a state all the same."""
+    quick = QUICK[name]
+    lanes = quick.lanes(quick.oracle.num_lanes)
+
+    def state_dict():
+        raise NotImplementedError("these environments own their state")
+
+    monkeypatch.setattr(lanes, "state_dict", state_dict)
+    training = quick.oracle.learner(lanes, [0], 3)
+    training.update()
+    if name in ("behavioural_cloning", "exact"):
+        assert training.state_dict()
+    else:
+        with pytest.raises(NotImplementedError, match="own their state"):
+            training.state_dict()

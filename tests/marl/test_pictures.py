@@ -12,11 +12,8 @@ from gymnasium.spaces import Box, Discrete
 from games.game import Array
 from games.lanes import GameLanes
 from games.play import play
-from games.policies import Uniform
-from games.pong import Pong
-from marl.oracles import PPO, RecurrentPPO
+from marl.oracles import PPO
 from marl.policy_files import load_policy, save_policy
-from marl.psro import best_response
 
 
 class Spot(NamedTuple):
@@ -129,30 +126,6 @@ def test_whole_rollouts_are_valued_step_by_step():
     torch.testing.assert_close(values.flatten(), trainee.values(seen.flatten(0, 1)))
 
 
-def test_networks_that_see_no_pictures_say_so():
-    with pytest.raises(ValueError, match="use PPO"):
-        RecurrentPPO(num_lanes=8).learner(GameLanes(FindSpot(), 8), [0], 0)
+def test_pictures_that_are_too_small_are_refused():
     with pytest.raises(ValueError, match="at least 3 pixels"):
         FIND.learner(GameLanes(FindSpot((1, 2, 2)), 128), [0], 0)
-
-
-PIXELS = PPO(
-    steps=400_000,
-    num_lanes=128,
-    horizon=32,
-    minibatches=8,
-    learning_rate=1e-3,
-    gamma=0.96,
-    gae_lambda=0.95,
-    entropy_start=0.01,
-)
-
-
-@pytest.mark.slow
-def test_pong_is_learnt_from_its_pixels():
-    """Of the points against a uniform player, half are won by playing uniformly."""
-    game = Pong(points=1, pixels=True)
-    uniform = [Uniform.of(game.action_spaces[0])]
-    response = best_response(game, PIXELS, [uniform, uniform], np.ones((1, 1)), 0, 0, "train/1/0")
-    points = play(game, [[response, *uniform]], 1000, 0, ["pong"]).returns[0, :, 0]
-    assert (points > 0).sum() / (points != 0).sum() > 0.85

@@ -10,6 +10,7 @@ from gymnasium.spaces import Box, Discrete
 import games
 from games.lanes import GameLanes
 from games.play import play
+from games.pong import Pong
 from games.stepping import SteppedLanes
 from marl.collect import Collector
 from marl.gaussian import GaussianPolicy
@@ -209,7 +210,7 @@ def test_policies_take_observations_as_they_are():
     rollout, trainee = learner.collector.rollouts[0], learner.trainees[0]
     outputs = trainee.act(0, rollout, 0)
     folded = policy_outputs(learner.policies[1].layers, rollout.observations[0])
-    assert trainee.views[0].deviation.min() < 0.5
+    assert trainee.views.scales[0].deviation.min() < 0.5
     torch.testing.assert_close(folded, outputs, rtol=1e-4, atol=1e-5)
 
 
@@ -222,7 +223,7 @@ def test_warm_starts_keep_the_policy_when_its_scales_are_found():
     seen = learner.collector.rollouts[0].observations[0]
     ours, theirs = (policy_outputs(source.policies[1].layers, seen) for source in (learner, first))
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
-    assert learner.trainees[0].views[0].seen > 0
+    assert learner.trainees[0].views.scales[0].seen > 0
 
 
 @pytest.mark.parametrize(
@@ -253,8 +254,37 @@ def test_bfloat16_is_of_products_alone():
 
 def test_advantages_may_stay_as_they_are():
     raw, scaled = (replace(SHORT, normalise_advantages=kept).learner(brigade_mixture(64), [1], 3) for kept in (0, 1))
-    norms = [learner.update()["grad_norm"] for learner in (raw, scaled)]
+    norms = [learner.update()["actor_grad_norm"] for learner in (raw, scaled)]
     assert norms[0] > 10 * norms[1]  # rewards of Bucket Brigade are tens
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"autocast": True},
+        {"normalise_observations": True, "clip_value": 0.2, "target_kl": 0.05},
+    ],
+)
+@pytest.mark.parametrize("game", [games.make("lqr"), Pong(pixels=True)], ids=["continuous", "pictures"])
+def test_options_work_on_cuda(game, changes):
+    """Every seat learns; lanes stay on NumPy."""
+    seats = range(len(game.agents))
+    learner = replace(SHORT, **changes).learner(GameLanes(game, 64), seats, 3, device="cuda")
+    resumed = replace(SHORT, **changes).learner(GameLanes(game, 64), seats, 3, device="cuda")
+    told = [learner.update() for _ in range(2)]
+    resumed.load_state_dict(learner.state_dict())
+    suffix = "" if len(seats) == 1 else "/0"
+    assert all(np.isfinite(metrics[f"value_loss{suffix}"]) for metrics in told)
+    assert learner.policies[0].device.type == "cuda"
+    vectors = [source.trainees[0].parameters.vector for source in (learner, resumed)]
+    assert torch.equal(*vectors)
+    observation = learner.lanes.observe(0)
+    policy = learner.policies[0].to("cpu")
+    actions, _ = policy.act(observation, None, None, np.zeros((64, policy.noise_size), np.float32))
+    assert all(game.action_spaces[0].contains(action) for action in actions)
 
 
 class Counting:

@@ -35,7 +35,7 @@ every_torso = pytest.mark.parametrize("torso", [(), (6,), (6, 5)])
 def some_core(cell, torso=(), features=4, units=8, seed=0):
     """With biases that matter."""
     generator = np.random.default_rng(seed)
-    layers = recurrent_core((features,), torso, cell, units, generator)
+    layers = recurrent_core((features,), torso, cell, units, 20, generator)
     return [(weight, bias + torch.tensor(generator.normal(size=bias.shape) / 3).float()) for weight, bias in layers]
 
 
@@ -148,6 +148,20 @@ def test_memory_is_put_back_exactly_where_episodes_start(cell):
     assert torch.equal(first[5:, ::2], other[5:, ::2])
     assert (first[5:, 1::2] != other[5:, 1::2]).any(-1).all()
     assert torch.equal(first[5, ::2], unroll(core, features[5:], memory, starts[5:]).after[0][0, ::2])
+
+
+@every_cell
+def test_units_remember_for_one_to_span_steps_at_first(cell):
+    """What is left of a memory of ones after 30 steps in which nothing happens."""
+    left = []
+    for span in (2, 200):
+        core = recurrent_core((4,), (), cell, 64, span, np.random.default_rng(0))
+        steps = torch.zeros(30, 1, 4)
+        memory = tuple(leaf[None] for leaf in torch.ones(CELLS[cell].leaves, 64))
+        trace = unroll([core[0], (0 * core[1][0], core[1][1])], steps, memory, torch.zeros(30, 1, dtype=torch.bool))
+        left.append(trace.after[-1][-1].mean().item())
+    assert left[0] < 1e-3
+    assert left[1] > 0.5
 
 
 @every_cell

@@ -17,7 +17,6 @@ from marl.networks import last_outputs, policy_layers
 from marl.oracles import RecurrentPPO
 from marl.oracles.ppo_learner import PPOLearner
 from marl.oracles.recurrent_ppo import NAMES
-from marl.oracles.recurrent_trainee import RecurrentTrainee
 from marl.policies import NeuralPolicy
 from marl.policy_files import load_policy, save_policy
 from marl.recurrent import RecurrentPolicy, fresh_memory, step, unroll
@@ -104,7 +103,7 @@ def test_it_stops_before_it_goes_too_far(target, epochs):
 def test_the_lanes_of_several_seats_may_be_one_trainees():
     """Each seat with a memory of its own."""
     once = dataclasses.replace(SHORT, epochs=1, minibatches=1, clip=3e-6)
-    learner = PPOLearner(once, GameLanes(KUHN, 32), [0, 1], 3, "cpu", {}, groups=[(0, 1)], trained=RecurrentTrainee)
+    learner = PPOLearner(once, GameLanes(KUHN, 32), [0, 1], 3, "cpu", {}, groups=[(0, 1)])
     for _ in range(2):
         assert learner.update()["clip_fraction/0"] == 0
     assert len(learner.trainees) == 1

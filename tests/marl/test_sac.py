@@ -24,7 +24,7 @@ from marl.gaussian import GaussianPolicy
 from marl.networks import layer_inputs, policy_outputs
 from marl.oracles import SAC, Exact
 from marl.oracles.sac_kinds import input_gradient, kind_of
-from marl.oracles.sac_learner import Trainee
+from marl.oracles.sac_learner import SoftTrainee
 from marl.soft import (
     Choices,
     choice_gradient,
@@ -244,7 +244,7 @@ def test_a_gradient_step_is_that_of_automatic_differentiation(space):
     """Critics first, then the actor by the new critics, the temperature by its entropy, and the slow critics."""
     sample, noise = some_sample(space), uniforms(4, ROWS)
     settings = SAC(hidden=(8,), choice_entropy=0.5, temperature=0.3, temperature_rate=0.1)
-    trainee = Trainee(settings, Box(-1, 1, (4,)), space, 0, 0, "cpu", None)
+    trainee = SoftTrainee(settings, Box(-1, 1, (4,)), space, 0, 0, "cpu", None)
     ours, slow = trainee.kind, trainee.targets.vector.clone()
     (actor,), critics = leaves(trainee.actor.networks), leaves(trainee.critics.networks)
     beyond = ours.next_values(actor, trainee.targets.networks, sample, TEMPERATURE, noise[:2]).detach()
@@ -268,7 +268,7 @@ def test_the_temperature_rises_where_entropy_is_too_low_and_falls_where_it_is_to
     """A share of 1 of what uniform play has cannot be exceeded; a share of 0 always is."""
     for share, rises in ((1.0, True), (0.0, False)):
         settings = SAC(minibatch=ROWS, hidden=(8,), choice_entropy=share)
-        trainee = Trainee(settings, Box(-1, 1, (4,)), WHEELS, 0, 0, "cpu", None)
+        trainee = SoftTrainee(settings, Box(-1, 1, (4,)), WHEELS, 0, 0, "cpu", None)
         trainee.actor.networks[0][-1][0].mul_(100)
         trainee.step(some_sample(WHEELS), uniforms(4, ROWS), 1e-3)
         assert (trainee.log_temperature > 0) == rises
@@ -367,7 +367,7 @@ def test_several_seats_learn_at_once():
 
 def test_values_stay_what_they_were_when_rewards_become_larger():
     settings = SAC(hidden=(8,), normalise_rewards=True)
-    trainee, features = Trainee(settings, Box(-1, 1, (4,)), WHEELS, 0, 0, "cpu", None), some(5, 4).float()
+    trainee, features = SoftTrainee(settings, Box(-1, 1, (4,)), WHEELS, 0, 0, "cpu", None), some(5, 4).float()
 
     def told():
         values = policy_outputs(trainee.critics.networks[0], features) * trainee.scale.size
@@ -497,9 +497,9 @@ def test_lanes_and_seats_must_fit():
 
 def test_spaces_that_it_cannot_handle_are_refused():
     with pytest.raises(ValueError, match="bounded Box"):
-        Trainee(SMALL, Box(-1, 1, (4,)), Box(-np.inf, np.inf, (2,)), 0, 0, "cpu", None)
+        SoftTrainee(SMALL, Box(-1, 1, (4,)), Box(-np.inf, np.inf, (2,)), 0, 0, "cpu", None)
     with pytest.raises(ValueError, match="rows of features"):
-        Trainee(SMALL, Box(0, 1, (3, 8, 8)), BOX, 0, 0, "cpu", None)
+        SoftTrainee(SMALL, Box(0, 1, (3, 8, 8)), BOX, 0, 0, "cpu", None)
 
 
 @dataclass(frozen=True, eq=False)

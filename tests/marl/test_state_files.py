@@ -128,6 +128,12 @@ def test_a_tensor_is_of_no_graph_and_one_s_own() -> None:
     assert state["view"].tolist() == [1, 2]
 
 
+@pytest.mark.gpu
+def test_what_is_on_a_gpu_comes_back_on_the_cpu() -> None:
+    read = written_and_read({"weights": torch.arange(6.0, device="cuda").view(2, 3).t()})
+    assert_same(read["weights"], torch.arange(6.0).view(2, 3).t())
+
+
 def test_other_readers_of_safetensors_find_arrays_by_their_way_through_the_state(tmp_path: Path) -> None:
     save_state(tmp_path / "state", {"actor": [np.ones((2, 3), np.float32)], "a/b": np.array(7)}, {"more.txt": b"more"})
     found = load_file(tmp_path / "state" / "state.safetensors")

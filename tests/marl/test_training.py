@@ -28,8 +28,10 @@ PPO_ = PPO(steps=1024, num_lanes=32, horizon=4, minibatches=2, hidden=(8,))  # 8
 ABOUT = {"oracle": repr(PPO_), "game": "lock", "seed": 3}
 
 
-def begun(folder: Path | None, every: int = 256, about: dict[str, Any] = ABOUT, **changes: Any) -> Training:
-    made = PPO_.learner(GameLanes(Lock(), 32), [0], 3)
+def begun(
+    folder: Path | None, every: int = 256, about: dict[str, Any] = ABOUT, device: str = "cpu", **changes: Any
+) -> Training:
+    made = PPO_.learner(GameLanes(Lock(), 32), [0], 3, device)
     for name, value in changes.items():
         setattr(made, name, functools.partial(value, getattr(made, name)))
     return Training(made, folder, about, every)
@@ -216,6 +218,17 @@ def test_curves_are_thinned_and_plain(tmp_path: Path) -> None:
     about = json.loads((tmp_path / "00000008" / "training.json").read_text())
     assert about["curve"] == training.curve
     assert (about["update"], about["steps"], about["about"]) == (8, 1024, ABOUT)
+
+
+@pytest.mark.gpu
+def test_a_training_on_cuda_goes_on_from_files(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        begun(tmp_path, device="cuda").run(stopping(3))
+    again = begun(tmp_path, device="cuda")
+    assert (again.update, again.learner.policies[0].device.type) == (3, "cuda")
+    assert [report["update"] for report in again.curve] == [1, 2, 3]
+    again.run()
+    assert again.curve[-1]["update"] == 8
 
 
 def test_steps_between_checkpoints_are_at_least_one(tmp_path: Path) -> None:
