@@ -24,7 +24,7 @@ def complete(
     run: Callable[[str, int], Line],
     again: bool = False,
 ) -> None:
-    """Run what a file lacks of tasks and their seeds, or all `again`; a line is written as soon as it is known."""
+    """Run what a file lacks of tasks and seeds, or all of it `again`; a line is written as soon as it is known."""
     for task in tasks:
         for seed in seeds(task):
             has = any(_same(line, task, seed) for line in read(results))
