@@ -1,6 +1,6 @@
 """What learners are compared on: each task with its oracle, its bar and whoever else is measured on it.
 
-Settings were tried on seeds from 10 on.
+On which seeds settings were chosen stands in README.md.
 """
 
 from collections.abc import Callable, Iterator

@@ -33,6 +33,7 @@ from marl.soft import (
     squashed_gradient,
     unit_actions,
 )
+from papers.oracles.tasks import TASKS
 from tests.marl.small_games import Fixed, Patience, Wander
 
 CPU = torch.device("cpu")
@@ -519,39 +520,18 @@ def test_observations_that_are_not_finite_are_told():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("game", "settings", "gap"),
-    [
-        ("kuhn_poker", SAC(steps=40_960, num_lanes=64, horizon=16, gradient_steps=64, minibatch=256, gamma=1.0), 0.02),
-        (
-            "leduc_poker",
-            SAC(
-                steps=614_400,
-                num_lanes=512,
-                horizon=4,
-                learning_starts=20_000,
-                gradient_steps=40,
-                minibatch=512,
-                gamma=1.0,
-                target_rate=0.02,
-                temperature_rate=2e-3,
-                choice_entropy=0.05,
-            ),
-            0.1,
-        ),
-    ],
-)
+@pytest.mark.parametrize("name", ["kuhn", "leduc"])
 @pytest.mark.parametrize("seat", [0, 1])
-def test_responses_are_close_to_the_exact_ones(game, settings, gap, seat):
+def test_responses_are_close_to_the_exact_ones(name, seat):
     """Against uniform play; the greedy policy, by its expected return."""
-    rules = games.make(f"openspiel:{game}")
+    task, rules = TASKS[f"sac_{name}_uniform"], games.make(f"openspiel:{name}_poker")
     policies = [
-        oracle.train(versus(rules, {}, oracle.num_lanes, seat), [seat], 0)[seat] for oracle in (settings, Exact())
+        oracle.train(versus(rules, {}, oracle.num_lanes, seat), [seat], 0)[seat] for oracle in (task.oracle, Exact())
     ]
     rows = [[Uniform.of(space)] for space in rules.action_spaces]
     rows[seat] = policies
     ours, best = evaluate_exact(rules, rows).mean[seat].ravel()
-    assert best - gap <= ours <= best + 1e-9
+    assert best - task.bar <= ours <= best + 1e-9
 
 
 @pytest.mark.slow
