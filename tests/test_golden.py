@@ -6,8 +6,8 @@ from pathlib import Path
 from tests.golden_cases import CASES, SELECTED
 
 ROOT = Path(__file__).resolve().parents[1]
-OF_PARTS_TO_COME = {"rl_thresholds", "nfsp"}
-CLAIMS = {"xdo-leduc-claim"}
+OF_PARTS_TO_COME = {"nfsp"}
+CLAIMS = {"xdo-leduc-claim", "rl-masked-cartpole-negative"}
 """Sentences without a number that could be tested."""
 
 

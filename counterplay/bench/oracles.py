@@ -19,8 +19,8 @@ from marl.oracles.ppo_learner import PPOLearner
 
 OURS = PPO(
     steps=100_000,
-    num_lanes=128,
-    horizon=32,
+    num_lanes=256,
+    horizon=16,
     epochs=4,
     minibatches=4,
     learning_rate=8e-3,
@@ -30,14 +30,14 @@ OURS = PPO(
 """64 x 64, as all of them."""
 SHAPES = ((8, 128), (64, 32))
 """Environments and steps of the peers' rollouts: the faster is told."""
-PEER_MINIBATCH, PEER_RATE = 256, 1e-3
+PEER_MINIBATCH, PEER_RATE = 256, 3e-3
 """With which they learn the task in as many steps and epochs."""
 EPISODES = 100
 ROUNDS = 8
 TEAM = JointTraining(PPO(num_lanes=1024, horizon=8, gae_lambda=0.5), "shared", team_share=1.0)
 
 
-class Trained(NamedTuple):
+class Learnt(NamedTuple):
     """A training, and what its greedy policy earns."""
 
     steps: float
@@ -51,7 +51,7 @@ def rows() -> Iterator[Row]:
     ours = _ours()
     peers = {"Stable-Baselines3": _stable_baselines3, "rlox": _rlox}
     for name, train in peers.items():
-        peer = max((train(*shape) for shape in SHAPES), key=lambda trained: trained.steps)
+        peer = max((train(*shape) for shape in SHAPES), key=lambda learnt: learnt.steps)
         note = f"earns {ours.earns:.0f}, the peer {peer.earns:.0f} after {OURS.total_steps:,} steps"
         yield Row("PPO on cart_pole", ours.steps, "steps/s", name, peer.steps, ours.steps / peer.steps, ">= 10", note)
     learner = _learner()
@@ -67,15 +67,15 @@ def _learner() -> PPOLearner:
     return PPOLearner(OURS, GameLanes(make_game("cart_pole"), OURS.num_lanes), [0], 0, "cpu", {})
 
 
-def _ours() -> Trained:
+def _ours() -> Learnt:
     learner, start = _learner(), process_time()
     while not learner.finished:
         learner.update()
     seconds = process_time() - start
-    return Trained(OURS.total_steps / seconds, _earned(learner.policies[0]))
+    return Learnt(OURS.total_steps / seconds, _earned(learner.policies[0]))
 
 
-def _stable_baselines3(envs: int, steps: int) -> Trained:
+def _stable_baselines3(envs: int, steps: int) -> Learnt:
     from stable_baselines3 import PPO as Theirs
     from stable_baselines3.common.env_util import make_vec_env
 
@@ -93,10 +93,10 @@ def _stable_baselines3(envs: int, steps: int) -> Trained:
     )
     seconds = _seconds(lambda: model.learn(OURS.total_steps))
     earns = _earned(Predicts(lambda seen: model.predict(seen, deterministic=True)[0]))
-    return Trained(OURS.total_steps / seconds, earns)
+    return Learnt(OURS.total_steps / seconds, earns)
 
 
-def _rlox(envs: int, steps: int) -> Trained:
+def _rlox(envs: int, steps: int) -> Learnt:
     from rlox.algorithms.ppo import PPO as Theirs
 
     torch.manual_seed(0)  # of its networks, which its own seed does not reach
@@ -113,7 +113,7 @@ def _rlox(envs: int, steps: int) -> Trained:
         ent_coef=0.0,
     )
     seconds = _seconds(lambda: model.train(OURS.total_steps))
-    return Trained(OURS.total_steps / seconds, _earned(Predicts(lambda seen: model.predict(seen).numpy())))
+    return Learnt(OURS.total_steps / seconds, _earned(Predicts(lambda seen: model.predict(seen).numpy())))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from games.control.trigonometry import cosine, sine, small_cosine, small_sine
 from games.lanes import GameLanes, put_like, to_numpy
 from games.play import play
 from games.policies import Uniform
+from tests.golden_cases import select
 
 STEP_ERROR = 1e-5
 """Between float32 here and Gymnasium's float64."""
@@ -124,6 +125,22 @@ def test_spaces_and_limits_are_gymnasiums(name):
     np.testing.assert_array_equal(game.observation_spaces[0].low, env.observation_space.low)
     np.testing.assert_array_equal(game.observation_spaces[0].high, env.observation_space.high)
     assert game.max_steps == env.spec.max_episode_steps
+
+
+@pytest.mark.parametrize("case", select("rl_thresholds", check="gym"))
+def test_thresholds_are_those_of_gymnasiums_registry(case):
+    for id, (threshold, steps) in case["expected"]["specs"].items():
+        spec = gymnasium.spec(id)
+        assert (spec.reward_threshold, spec.max_episode_steps) == (threshold, steps)
+
+
+@pytest.mark.parametrize("case", select("rl_thresholds", id="rl-pendulum-bounds"))
+def test_rewards_of_a_pendulum_are_bounded(case):
+    game = games.make("pendulum")
+    state = at_start(pendulum.State, np.array([np.pi, -np.pi, 0.0]), np.array([8.0, -8.0, 0.0]))
+    after = game.step((), state, (np.array([[2.0], [-2.0], [0.0]]),), np.zeros((3, 0)))
+    low, high = (case["expected"][f"{end}_step_reward"] for end in ("min", "max"))
+    np.testing.assert_allclose(game.rewards((), after)[:, 0], [low, low, high], atol=case["tolerance"])
 
 
 @pytest.mark.parametrize("rule", ["uniform", "good"])

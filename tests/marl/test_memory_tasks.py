@@ -1,17 +1,13 @@
-"""PPO on games whose exact values are known: what a memory is worth."""
+"""What a memory is worth to PPO."""
 
-import numpy as np
 import pytest
 
 import games
 from games.lanes import GameLanes
 from games.play import play
-from games.versus import Versus
 from games.wrappers import stacked
 from marl.oracles import PPO, RecurrentPPO
-from papers.oracles.responses import OPPONENTS, found, population
 
-KUHN = games.make("openspiel:kuhn_poker")
 T_MAZE = games.make("t_maze", length=2)
 
 
@@ -52,17 +48,6 @@ def test_recurrent_networks_are_a_memory_for_longer_corridors(cell, seed):
         cell=cell,
     )
     assert learned(maze, oracle, seed) == maze.optimum
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("opponents", OPPONENTS)
-@pytest.mark.parametrize("seat", [0, 1])
-def test_best_responses_in_kuhn_poker_are_within_a_fiftieth(opponents, seat):
-    oracle = RecurrentPPO(steps=200_000, horizon=8, sequence=8, learning_rate=5e-3, units=32, span=4)
-    policies = population(KUHN, opponents)
-    sigma = np.full([len(own) for own in policies], 1.0)
-    lanes = Versus(GameLanes(KUHN, oracle.num_lanes), policies, sigma / sigma.sum(), [seat])
-    assert found(KUHN, oracle.train(lanes, [seat], 0)[seat], seat, policies).gap < 0.02
 
 
 @pytest.mark.slow

@@ -19,10 +19,9 @@ from games.normal_form import NormalForm, matching_pennies
 from games.play import play
 from games.policies import Uniform
 from games.versus import Versus
-from marl.exact import evaluate_exact
 from marl.gaussian import GaussianPolicy
 from marl.networks import layer_inputs, policy_outputs
-from marl.oracles import SAC, Exact
+from marl.oracles import SAC
 from marl.oracles.sac_kinds import input_gradient, kind_of
 from marl.oracles.sac_learner import SoftTrainee
 from marl.soft import (
@@ -33,7 +32,6 @@ from marl.soft import (
     squashed_gradient,
     unit_actions,
 )
-from papers.oracles.tasks import TASKS
 from tests.marl.small_games import Fixed, Patience, Wander
 
 CPU = torch.device("cpu")
@@ -517,21 +515,6 @@ def test_observations_that_are_not_finite_are_told():
     )
     with pytest.raises(FloatingPointError, match=r"player_0 observes .* in lane 0 at step 3"):
         learner.update()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["kuhn", "leduc"])
-@pytest.mark.parametrize("seat", [0, 1])
-def test_responses_are_close_to_the_exact_ones(name, seat):
-    """Against uniform play; the greedy policy, by its expected return."""
-    task, rules = TASKS[f"sac_{name}_uniform"], games.make(f"openspiel:{name}_poker")
-    policies = [
-        oracle.train(versus(rules, {}, oracle.num_lanes, seat), [seat], 0)[seat] for oracle in (task.oracle, Exact())
-    ]
-    rows = [[Uniform.of(space)] for space in rules.action_spaces]
-    rows[seat] = policies
-    ours, best = evaluate_exact(rules, rows).mean[seat].ravel()
-    assert best - task.bar <= ours <= best + 1e-9
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from analysis.robust import interval
 from games import make
 from games.exact import expected_returns, profile, tabulate, uniform
 from games.external.gymnasium import single_agent
@@ -24,7 +25,8 @@ from papers.oracles.measures import clone, control, flickering_env, response
 from papers.oracles.peers import PEERS
 from papers.oracles.protocol import curve, thinned
 from papers.oracles.responses import CFR_ITERATES, OPPONENTS, found, population, remembered
-from papers.oracles.tasks import TASKS, Task
+from papers.oracles.tasks import POKER, TASKS, Task
+from tests.golden_cases import select
 
 TINY = PPO(steps=512, num_lanes=8, horizon=8, minibatches=2)
 
@@ -191,6 +193,28 @@ def test_every_task_that_was_run_has_a_figure():
     assert drawn == {line["task"] for line in read(OURS) if line["curve"]["steps"]}
 
 
+@pytest.mark.parametrize("case", select("rl_thresholds", id="rl-flickering-cartpole"))
+def test_a_memory_is_worth_twice_the_return_where_observations_flicker(case):
+    with_memory, without = (
+        interval([line["score"] for line in table.of(read(OURS), name, TASKS[name].seeds)]).iqm
+        for name in ("recurrent_ppo_flickering", "ppo_flickering")
+    )
+    assert case["expected"]["require"] == "LSTM >= 2x MLP and LSTM > 400"
+    assert with_memory > 400
+    assert with_memory >= 2 * without
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("others", OPPONENTS)
+@pytest.mark.parametrize("oracle", POKER["kuhn"][2])
+def test_responses_in_kuhn_poker_are_close_to_the_best(oracle, others):
+    task = TASKS[f"{oracle}_kuhn_{others}"]
+    assert task.reached(task.measure(task.oracle, 0).score)
+
+
 @pytest.mark.papers
-def test_ppo_learns_cart_pole_again():
-    assert run.run("ppo_cart_pole", 0)["score"] >= TASKS["ppo_cart_pole"].bar
+@pytest.mark.parametrize("line", [line for line in read(OURS) if line["seed"] == 0], ids=lambda line: line["task"])
+def test_first_seeds_are_measured_again(line):
+    """As good or as bad as they were: not to the bit, which other processors round otherwise."""
+    task = TASKS[line["task"]]
+    assert task.reached(run.run(line["task"], 0)["score"]) == task.reached(line["score"])
