@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from games.game import Lanes, Policy
-from marl.oracles.oracle import Learner, Oracle
+from marl.oracles.oracle import Learner
 from marl.oracles.ppo import PPO
+from marl.oracles.updates import InUpdates
 
 
 @dataclass(frozen=True)
-class A2C(Oracle):
+class A2C(InUpdates):
     """Synchronous advantage actor-critic as a best-response oracle [Mnih et al. 2016, as commonly run on one device].
 
     PPO that takes one step on each rollout: where it starts, all probability ratios are 1, and the gradient of their
@@ -60,11 +61,6 @@ class A2C(Oracle):
     def as_ppo(self) -> PPO:
         """PPO that trains the same."""
         return PPO(epochs=1, minibatches=1, **{field.name: getattr(self, field.name) for field in fields(self)})
-
-    @property
-    def total_steps(self) -> int:
-        """Steps of a training, over all lanes."""
-        return self.as_ppo().total_steps
 
     def learner(
         self,

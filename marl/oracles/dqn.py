@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from games.game import Lanes, Policy
 from games.numbers import real, whole
 from marl.oracles.checks import LARGEST, check_hidden
-from marl.oracles.oracle import Learner, Oracle
+from marl.oracles.oracle import Learner
+from marl.oracles.updates import InUpdates
 
 MOST_TRANSITIONS = 2**27
 """Of a replay."""
 
 
 @dataclass(frozen=True)
-class DQN(Oracle):
+class DQN(InUpdates):
     """Deep Q-learning as a best-response oracle [Mnih et al. 2015], for Discrete and MultiDiscrete actions.
 
     The targets are those of double Q-learning [van Hasselt et al. 2016]; factors of MultiDiscrete actions are branches
@@ -72,14 +73,10 @@ class DQN(Oracle):
     """Units of the hidden layers."""
 
     def __post_init__(self) -> None:
-        for name in ("num_lanes", "horizon", "gradient_steps", "minibatch", "n_step", "target_every"):
+        self.check_budget()
+        for name in ("gradient_steps", "minibatch", "n_step", "target_every"):
             whole(name, getattr(self, name))
         check_hidden(self.hidden)
-        if self.steps < self.batch:
-            raise ValueError(
-                f"steps={self.steps} is less than one update of num_lanes * horizon = {self.batch} steps: "
-                "raise steps, or lower num_lanes or horizon"
-            )
         whole("capacity", self.capacity, self.batch, MOST_TRANSITIONS)
         whole("learning_starts", self.learning_starts, 0, self.steps)
         for name in ("learning_rate", "huber", "max_grad_norm", "target_rate"):
@@ -88,21 +85,6 @@ class DQN(Oracle):
                 raise ValueError(f"{name} must be greater than 0")
         for name in ("gamma", "epsilon_start", "epsilon_end", "epsilon_share", "priority_alpha", "priority_beta"):
             real(name, getattr(self, name), 0, 1)
-
-    @property
-    def batch(self) -> int:
-        """Steps of one update, over all lanes."""
-        return self.num_lanes * self.horizon
-
-    @property
-    def updates(self) -> int:
-        """Those that fit the budget."""
-        return self.steps // self.batch
-
-    @property
-    def total_steps(self) -> int:
-        """Steps of a training, over all lanes."""
-        return self.updates * self.batch
 
     def epsilon(self, done: float) -> float:
         """Share of random choices, with this share of the training done."""

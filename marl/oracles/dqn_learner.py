@@ -1,6 +1,5 @@
 """The learning behind `DQN`: play with some random choices, remember all, and fit values to what they should be."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,22 +11,21 @@ from torch import Tensor
 from games.game import Array, Lanes, Legal, Policy, factors
 from games.noise import Noise, Purpose, unit_seed
 from marl.buffers import Replay, precise
-from marl.experience import Experience
 from marl.losses import explained_variance
 from marl.networks import FORBIDDEN, Layers, Parameters, backward, clip_norm, last_outputs, layer_inputs, policy_outputs
-from marl.oracles.checks import check_lanes
 from marl.oracles.dqn import DQN
-from marl.oracles.oracle import diverged, named
+from marl.oracles.off_policy import OffPolicyLearner
 from marl.policies import NeuralPolicy, draw, like, masked, padded, tensor
 from marl.prioritised import Prioritised
 from marl.q_learning import Branches, Miss, q_loss, q_targets
 from marl.scales import RewardScale
 
-WATCHED = ("value_loss", "td_error", "explained_variance", "q_mean", "q_min", "q_max", "grad_norm")
 
-
-class DQNLearner:
+class DQNLearner(OffPolicyLearner):
     """Implements `marl.oracles.Learner`; see `DQN.learner`."""
+
+    settings: DQN
+    trainees: "list[QTrainee]"
 
     def __init__(
         self,
@@ -38,7 +36,6 @@ class DQNLearner:
         device: str,
         start: Mapping[int, Policy],
     ):
-        check_lanes(settings, lanes, seats)
         for agent, seen, space in zip(lanes.agents, lanes.observation_spaces, lanes.action_spaces, strict=True):
             if not isinstance(space, Discrete | MultiDiscrete):
                 raise ValueError(
@@ -48,17 +45,11 @@ class DQNLearner:
                 raise ValueError(
                     f"DQN needs rows of features, Box((D,)), but {agent} observes {seen}: flatten them first"
                 )
-        self.settings, self.lanes, self.seats, self.done_updates = settings, lanes, tuple(seats), 0
-        lanes.reset(seed, "train")
-        self.experience = Experience(lanes, settings.capacity, settings.gamma, settings.n_step, device)
+        super().__init__(settings, lanes, seats, seed, device)
         self.trainees = [
             QTrainee(settings, replay, space, seat, seed, start.get(seat))
             for replay, space, seat in zip(self.experience.replays, lanes.action_spaces, self.seats, strict=True)
         ]
-
-    @property
-    def finished(self) -> bool:
-        return self.done_updates >= self.settings.updates
 
     @property
     def policies(self) -> dict[int, Policy]:
@@ -68,54 +59,33 @@ class DQNLearner:
         }
 
     def update(self) -> dict[str, float]:
-        """Some steps and the gradient steps that follow; metrics are named `.../seat` where several seats learn.
+        """As `OffPolicyLearner.update`.
 
-        `return` is the mean of each lane's last whole episode (nan before the first) and `return_error` its standard
-        error; `epsilon` the share of random choices in them; the rest is of the last gradient step's minibatch, and nan
-        before the first: `value_loss`, the mean squared error (beyond `huber` twice the Huber loss), in the units of
-        reward that values count in; `grad_norm` before it is clipped; `td_error` and the values in units of reward.
-        Raises FloatingPointError where a loss is no longer finite.
+        `epsilon` is the share of random choices; `value_loss` the mean squared error (beyond `huber` twice the Huber
+        loss), in the units of reward that values count in; `grad_norm` is before it is clipped; `td_error` and the
+        values are in units of reward.
         """
-        settings, update = self.settings, self.done_updates
-        epsilon, left = settings.epsilon(update / settings.updates), 1 - update / settings.updates
-        players = [EpsilonGreedy(trainee.values(), trainee.space, epsilon) for trainee in self.trainees]
-        pushed = self.experience.play(players, settings.horizon)
-        steps = (update + 1) * settings.batch
-        returns, errors = (statistic.tolist() for statistic in self.experience.returns.mean())
-        metrics: dict[str, float] = {"update": update + 1, "steps": steps, "epsilon": epsilon}
-        for column, (seat, trainee) in enumerate(zip(self.seats, self.trainees, strict=True)):
-            trainee.remember(pushed[column])
-            watched = {"return": returns[column], "return_error": errors[column]}
-            if steps >= settings.learning_starts and trainee.replay.size:
-                improved = trainee.improve(settings.gradient_steps, left)
-                if not (all(map(math.isfinite, improved.values())) and trainee.finite):
-                    raise diverged(seat, update + 1, steps, improved)
-            else:
-                improved = dict.fromkeys(WATCHED, math.nan)
-            metrics |= named(self.seats, seat, watched | improved)
-        self.done_updates += 1
-        return metrics
+        epsilon = self._epsilon
+        return super().update() | {"epsilon": epsilon}
 
-    def state_dict(self) -> dict[str, Any]:
-        """The replays among it."""
-        return {
-            "updates": self.done_updates,
-            "experience": self.experience.state_dict(),
-            "trainees": [trainee.state_dict() for trainee in self.trainees],
-        }
+    @property
+    def _epsilon(self) -> float:
+        return self.settings.epsilon(self.done_updates / self.settings.updates)
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.done_updates = state["updates"]
-        self.experience.load_state_dict(state["experience"])
-        for trainee, saved in zip(self.trainees, state["trainees"], strict=True):
-            trainee.load_state_dict(saved)
+    def _play(self) -> None:
+        players = [EpsilonGreedy(trainee.values(), trainee.space, self._epsilon) for trainee in self.trainees]
+        pushed = self.experience.play(players, self.settings.horizon)
+        for trainee, places in zip(self.trainees, pushed, strict=True):
+            trainee.remember(places)
 
 
 class QTrainee:
-    """One seat's networks, optimiser and priorities."""
+    """One seat's networks, optimiser and priorities. Implements `marl.oracles.off_policy.Trainee`."""
+
+    watched: tuple[str, ...] = ("value_loss", "td_error", "explained_variance", "q_mean", "q_min", "q_max", "grad_norm")
 
     def __init__(self, settings: DQN, replay: Replay, space: Space, seat: int, seed: int, start: Policy | None):
-        self.settings, self.replay, self.space, self.choices = settings, replay, space, factors(space)
+        self.settings, self.space, self.choices = settings, space, factors(space)
         features, device = replay.rows.record["observation"].shape[0], replay.rows.device
         self.branches = Branches(self.choices, settings.duelling, device)
         generator = np.random.default_rng(unit_seed(seed, f"init/{seat}"))
@@ -127,7 +97,7 @@ class QTrainee:
         self.scale = RewardScale()
         self.noise, self.gradient_steps = Noise(seed, [f"replay/{seat}"]), 0
         alpha = settings.priority_alpha
-        self.priorities = Prioritised(settings.capacity, alpha) if alpha else None
+        self.priorities = Prioritised(replay.capacity, alpha) if alpha else None
 
     def values(self) -> Layers:
         """Layers of the values of choices, in units of the rewards' scale."""
@@ -147,35 +117,34 @@ class QTrainee:
         if self.priorities is not None:
             self.priorities.add(places)
 
-    def improve(self, gradient_steps: int, left: float) -> dict[str, float]:
-        """So many gradient steps, with this share of the training left; the WATCHED of the last."""
+    def improve(self, replay: Replay, left: float) -> dict[str, float]:
         settings = self.settings
         learning_rate = settings.learning_rate * (left if settings.anneal else 1.0)
         beta = 1 + (settings.priority_beta - 1) * left
         if settings.normalise_rewards:
-            self._rescale()
-        for _ in range(gradient_steps):
-            missed, norm = self._step(learning_rate, beta)
+            self._rescale(replay)
+        for _ in range(settings.gradient_steps):
+            missed, norm = self._step(replay, learning_rate, beta)
         chosen, errors = (part.flatten() * self.scale.size for part in (missed.chosen, missed.errors))
         fit = explained_variance(chosen - errors, chosen, torch.ones_like(chosen))
-        watched = (2 * missed.losses.mean(), errors.abs().mean(), fit, chosen.mean(), chosen.min(), chosen.max(), norm)
-        return dict(zip(WATCHED, torch.stack(watched).tolist(), strict=True))
+        found = (2 * missed.losses.mean(), errors.abs().mean(), fit, chosen.mean(), chosen.min(), chosen.max(), norm)
+        return dict(zip(self.watched, torch.stack(found).tolist(), strict=True))
 
-    def _rescale(self) -> None:
+    def _rescale(self, replay: Replay) -> None:
         """Let values count in the size of the rewards now, and stay what they are, if they were learnt."""
         known, before = self.resumed or self.scale.seen > 0, self.scale.size
-        places, _ = self._drawn(1.0)
-        self.scale.follow(self.replay.take(places)["reward"])
+        places, _ = self._drawn(replay, 1.0)
+        self.scale.follow(replay.take(places)["reward"])
         if known:
             for parameters in (self.parameters, self.target):
                 for part in parameters.networks[0][-1]:
                     part.mul_(before / self.scale.size)
 
-    def _step(self, learning_rate: float, beta: float) -> tuple[Miss, Tensor]:
+    def _step(self, replay: Replay, learning_rate: float, beta: float) -> tuple[Miss, Tensor]:
         """One gradient step; how far the values were from their targets, and the gradient's norm."""
         settings, parameters = self.settings, self.parameters
-        places, weights = self._drawn(beta)
-        sample = self.replay.take(places)
+        places, weights = self._drawn(replay, beta)
+        sample = replay.take(places)
         online, target = self.values(), self.branches.folded(self.target.networks[0])
         inputs = layer_inputs(online, sample["observation"])
         values = self._branched(last_outputs(online, inputs[-1]))
@@ -204,13 +173,13 @@ class QTrainee:
     def _branched(self, outputs: Tensor) -> Tensor:
         return outputs.view(len(self.choices), max(self.choices), -1)
 
-    def _drawn(self, beta: float) -> tuple[np.ndarray, Tensor | None]:
+    def _drawn(self, replay: Replay, beta: float) -> tuple[np.ndarray, Tensor | None]:
         """Places to learn from, and the weights of their losses."""
         uniforms = precise(self.noise.draw(Purpose.SHUFFLE, self.gradient_steps, self.settings.minibatch, 2))
         if self.priorities is None:
-            return self.replay.draw(uniforms), None
+            return replay.draw(uniforms), None
         places = self.priorities.draw(uniforms)
-        return places, torch.as_tensor(self.priorities.weights(places, beta), device=self.replay.rows.device)
+        return places, torch.as_tensor(self.priorities.weights(places, beta), device=replay.rows.device)
 
     def state_dict(self) -> dict[str, Any]:
         return {

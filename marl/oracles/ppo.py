@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from games.game import Lanes, Policy
 from games.numbers import real, whole
-from marl.oracles.checks import LARGEST, MOST_ROWS, check_hidden
-from marl.oracles.oracle import Learner, Oracle
+from marl.oracles.checks import LARGEST, check_hidden
+from marl.oracles.oracle import Learner
+from marl.oracles.updates import InUpdates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ class Rates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PPO(Oracle):
+class PPO(InUpdates):
     """Clipped policy gradient with generalised advantages as a best-response oracle [Schulman et al. 2017].
 
     Discrete and MultiDiscrete actions are drawn factor by factor, those of a bounded Box from squashed Gaussians.
@@ -91,19 +92,10 @@ class PPO(Oracle):
     """Hand out each factor's likeliest choice as the policy, rather than the mixture it was found with."""
 
     def __post_init__(self) -> None:
-        for name in ("num_lanes", "horizon", "epochs", "minibatches"):
+        self.check_budget()
+        for name in ("epochs", "minibatches"):
             whole(name, getattr(self, name))
         check_hidden(self.hidden)
-        if self.batch > MOST_ROWS:
-            raise ValueError(
-                f"a rollout of num_lanes={self.num_lanes} times horizon={self.horizon} steps would not fit in memory; "
-                f"{MOST_ROWS} are the most: lower num_lanes"
-            )
-        if self.steps < self.batch:
-            raise ValueError(
-                f"steps={self.steps} is less than one rollout of num_lanes * horizon = {self.batch} steps: "
-                "raise steps, or lower num_lanes or horizon"
-            )
         if self.batch % self.minibatches:
             raise ValueError(f"minibatches={self.minibatches} must divide the {self.batch} steps of a rollout evenly")
         for name in ("clip", "clip_end", "clip_value", "target_kl", "learning_rate", "max_grad_norm"):
@@ -119,21 +111,6 @@ class PPO(Oracle):
         for name in ("entropy_start", "entropy_end", "value_coef"):
             if not 0 <= getattr(self, name) <= LARGEST:
                 raise ValueError(f"{name} must lie in [0, {LARGEST:g}], got {getattr(self, name)}")
-
-    @property
-    def batch(self) -> int:
-        """Steps of one rollout, over all lanes."""
-        return self.num_lanes * self.horizon
-
-    @property
-    def updates(self) -> int:
-        """Rollouts that fit the budget."""
-        return self.steps // self.batch
-
-    @property
-    def total_steps(self) -> int:
-        """Steps of a training, over all lanes."""
-        return self.updates * self.batch
 
     def rates(self, left: float) -> Rates:
         """Those of an update, with this share of the training left."""

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from games.game import Lanes, Policy
 from games.numbers import real, whole
 from marl.oracles.checks import LARGEST, check_hidden
-from marl.oracles.oracle import Learner, Oracle
+from marl.oracles.oracle import Learner
+from marl.oracles.updates import InUpdates
 
 SMALLEST = 1e-9
 """Of temperatures and step sizes: less is a slip of the keyboard."""
 
 
 @dataclass(frozen=True)
-class SAC(Oracle):
+class SAC(InUpdates):
     """Off-policy maximum-entropy learning with twin critics as a best-response oracle [Haarnoja et al. 2018b].
 
     In a bounded Box the policy is a squashed Gaussian; among Discrete choices a categorical one, and expectations over
@@ -66,14 +67,10 @@ class SAC(Oracle):
     """Hand out the mean action, or each factor's likeliest choice, rather than the policy that explored."""
 
     def __post_init__(self) -> None:
-        for name in ("num_lanes", "horizon", "gradient_steps", "minibatch", "n_step", "hold"):
+        self.check_budget()
+        for name in ("gradient_steps", "minibatch", "n_step", "hold"):
             whole(name, getattr(self, name))
         check_hidden(self.hidden)
-        if self.steps < self.batch:
-            raise ValueError(
-                f"steps={self.steps} is less than one update of num_lanes * horizon = {self.batch} steps: "
-                "raise steps, or lower num_lanes or horizon"
-            )
         whole("capacity", self.capacity, self.num_lanes * max(self.horizon, self.n_step))
         whole("learning_starts", self.learning_starts, 0, self.total_steps)
         for name in ("gamma", "target_rate"):
@@ -83,21 +80,6 @@ class SAC(Oracle):
         real("temperature_rate", self.temperature_rate, 0, LARGEST)
         real("box_entropy", self.box_entropy, -20, 0.69)
         real("choice_entropy", self.choice_entropy, 0, 1)
-
-    @property
-    def batch(self) -> int:
-        """Steps of one update, over all lanes."""
-        return self.num_lanes * self.horizon
-
-    @property
-    def updates(self) -> int:
-        """Updates that fit the budget."""
-        return self.steps // self.batch
-
-    @property
-    def total_steps(self) -> int:
-        """Steps of a training, over all lanes."""
-        return self.updates * self.batch
 
     def learner(
         self,

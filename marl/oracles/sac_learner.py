@@ -18,42 +18,33 @@ from marl.experience import Experience
 from marl.losses import explained_variance
 from marl.networks import Parameters, backward, last_outputs, layer_inputs
 from marl.oracles.checks import check_lanes
-from marl.oracles.oracle import diverged, named
+from marl.oracles.off_policy import OffPolicyLearner
 from marl.oracles.sac import SAC
 from marl.oracles.sac_kinds import Improvement, Sample, kind_of
 from marl.policies import tensor
 from marl.scales import RewardScale
 
-WATCHED = (
-    *("value_loss", "actor_loss", "temperature", "entropy", "q_mean", "q_min", "q_max", "explained_variance"),
-    *("actor_grad_norm", "critic_grad_norm"),
-)
 
-
-class SACLearner:
+class SACLearner(OffPolicyLearner):
     """Implements `marl.oracles.Learner`; see `SAC.learner`."""
+
+    settings: SAC
+    trainees: "list[SoftTrainee]"
 
     def __init__(
         self, settings: SAC, lanes: Lanes, seats: Sequence[int], seed: int, device: str, start: Mapping[int, Policy]
     ):
         check_lanes(settings, lanes, seats)
-        self.settings, self.lanes, self.seats, self.done_updates = settings, lanes, tuple(seats), 0
         spaces = list(zip(lanes.observation_spaces, lanes.action_spaces, strict=True))
         self.trainees = [
             SoftTrainee(settings, *pair, seat, seed, device, start.get(seat))
-            for pair, seat in zip(spaces, self.seats, strict=True)
+            for pair, seat in zip(spaces, seats, strict=True)
         ]
-        lanes.reset(seed, "train")
-        capacity = min(settings.capacity, max(settings.total_steps, settings.num_lanes * settings.n_step))
-        self.experience = Experience(lanes, capacity, settings.gamma, settings.n_step, device)
+        super().__init__(settings, lanes, seats, seed, device)
         self.random = [
             RandomPlay(space, Noise(seed, [f"explore/{seat}"]), settings.hold, self.experience)
             for seat, (_, space) in zip(self.seats, spaces, strict=True)
         ]
-
-    @property
-    def finished(self) -> bool:
-        return self.done_updates >= self.settings.updates
 
     @property
     def policies(self) -> dict[int, Policy]:
@@ -61,51 +52,22 @@ class SACLearner:
         return {seat: trainee.policy(greedy) for seat, trainee in zip(self.seats, self.trainees, strict=True)}
 
     def update(self) -> dict[str, float]:
-        """Some steps and the gradient steps that follow; metrics are named `.../seat` where several seats learn.
+        """As `OffPolicyLearner.update`.
 
-        `return` is the mean of each lane's last whole episode (nan before the first) and `return_error` its standard
-        error; the rest is of the last gradient step, and nan before it: `value_loss`, the critics' mean squared error,
-        and `actor_loss` in the units that rewards count in; `entropy` in nats, of actions in a Box once they are
-        squashed into it, as if it were [-1, 1]; `critic_grad_norm` is of both critics. Raises FloatingPointError where
-        a loss or a parameter is no longer finite.
+        `value_loss`, the critics' mean squared error, and `actor_loss` are in the units that rewards count in;
+        `entropy` in nats, of actions in a Box once they are squashed into it, as if it were [-1, 1];
+        `critic_grad_norm` is of both critics.
         """
-        settings, left = self.settings, 1 - self.done_updates / self.settings.updates
-        self.experience.play(self._players(), settings.horizon)
-        self.done_updates += 1
-        steps = self.done_updates * settings.batch
-        returns, errors = (statistic.tolist() for statistic in self.experience.returns.mean())
-        metrics: dict[str, float] = {"update": self.done_updates, "steps": steps}
-        for column, (seat, trainee) in enumerate(zip(self.seats, self.trainees, strict=True)):
-            replay = self.experience.replays[column]
-            watched = dict.fromkeys(WATCHED, math.nan)
-            if steps >= settings.learning_starts and replay.size:
-                watched = trainee.improve(replay, left)
-                if not (all(map(math.isfinite, watched.values())) and trainee.finite):
-                    raise diverged(seat, self.done_updates, steps, watched)
-            watched = {"return": returns[column], "return_error": errors[column]} | watched
-            metrics |= named(self.seats, seat, watched)
-        return metrics
+        return super().update()
 
-    def _players(self) -> list[Policy]:
-        """Who plays: at random at first, then the actors as they are."""
+    def _play(self) -> None:
+        """At random at first, then by the actors as they are."""
         early = self.done_updates * self.settings.batch < self.settings.learning_starts
-        return [
+        players = [
             random if early and not trainee.resumed else trainee.player
             for trainee, random in zip(self.trainees, self.random, strict=True)
         ]
-
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "updates": self.done_updates,
-            "experience": self.experience.state_dict(),
-            "trainees": [trainee.state_dict() for trainee in self.trainees],
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.done_updates = state["updates"]
-        self.experience.load_state_dict(state["experience"])
-        for trainee, saved in zip(self.trainees, state["trainees"], strict=True):
-            trainee.load_state_dict(saved)
+        self.experience.play(players, self.settings.horizon)
 
 
 class RandomPlay:
@@ -134,7 +96,15 @@ class Taught(NamedTuple):
 
 
 class SoftTrainee:
-    """One seat's actor, twin critics with their slow copies, and temperature."""
+    """One seat's actor, twin critics with their slow copies, and temperature.
+
+    Implements `marl.oracles.off_policy.Trainee`.
+    """
+
+    watched: tuple[str, ...] = (
+        *("value_loss", "actor_loss", "temperature", "entropy", "q_mean", "q_min", "q_max", "explained_variance"),
+        *("actor_grad_norm", "critic_grad_norm"),
+    )
 
     def __init__(
         self, settings: SAC, seen: Space, space: Space, seat: int, seed: int, device: str, start: Policy | None
@@ -158,7 +128,6 @@ class SoftTrainee:
         return self.head.policy([(weight.clone(), bias.clone()) for weight, bias in self.actor.networks[0]], greedy)
 
     def improve(self, replay: Replay, left: float) -> dict[str, float]:
-        """The gradient steps of an update, with this share of the training left; the WATCHED of the last."""
         settings = self.settings
         learning_rate = settings.learning_rate * (left if settings.anneal else 1.0)
         for index in range(settings.gradient_steps):
@@ -225,11 +194,10 @@ class SoftTrainee:
             explained_variance(target, values[0], torch.ones_like(target)),
             *(self.actor.gradient.norm(), self.critics.gradient.norm()),
         )
-        return dict(zip(WATCHED, torch.stack(found).tolist(), strict=True))
+        return dict(zip(self.watched, torch.stack(found).tolist(), strict=True))
 
     @property
     def finite(self) -> bool:
-        """Whether all its parameters are finite numbers."""
         return all(bool(part.vector.isfinite().all()) for part in (self.actor, self.critics))
 
     def state_dict(self) -> dict[str, Any]:

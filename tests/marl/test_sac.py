@@ -452,7 +452,7 @@ def test_random_play_keeps_to_its_uniforms():
     held = SAC(steps=512, num_lanes=4, horizon=4, hold=3, learning_starts=256)
     learner = held.learner(GameLanes(games.make("lqr"), 4), [0], 0)
     for _ in range(3):
-        learner.experience.play(learner._players(), 4)
+        learner.experience.play(learner.random, 4)
     actions = learner.experience.replays[0].take(np.arange(44))["action"].reshape(11, 4)
     same = (actions[1:] == actions[:-1]).all(1)
     assert same.tolist() == [step % 3 != 0 for step in range(1, 11)]
