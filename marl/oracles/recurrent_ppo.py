@@ -49,7 +49,8 @@ class RecurrentPPO(PPO):
     sequence: int = 16
     """Steps that gradients go back through at most; minibatches are of such sequences."""
     burn_in: int = 0
-    """Steps before each sequence that only warm the memory it starts from."""
+    """Steps before each sequence that only warm the memory it starts from. Sequences that start sooner in a rollout go
+    on from the memory that was recorded there: what the last rollout's weights left is not remembered anew."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -33,21 +33,24 @@ class Walk(NamedTuple):
     memories: tuple[Leaves, Leaves]  # [L, M, H] of actor and critic before each step
 
 
-class Place:
-    """One seat as its trainee goes through it: memories, where episodes start, and the steps to burn in with."""
+class Sequences(NamedTuple):
+    """M sequences of S steps to learn from."""
 
-    def __init__(self, cores: Sequence[Layers], rollout: Rollout, seen_shape: Sequence[int], burn_in: int):
+    sample: dict[str, Tensor]  # [..., S * M] of the steps
+    walk: Walk  # [burn_in + S, M], but for memories [M, H]: those it starts with
+    warmed: Tensor  # [M] bool: whether it starts `burn_in` steps before the sequence, rather than with it
+
+
+class Place:
+    """One seat as its trainee goes through it: memories, and where episodes start."""
+
+    def __init__(self, cores: Sequence[Layers], rollout: Rollout):
         lanes, device = rollout.rewards.shape[1], rollout.device
         self.actor, self.critic = (
             tuple(torch.as_tensor(leaf, device=device) for leaf in fresh_memory(core, lanes)) for core in cores
         )
         self.start = torch.ones(lanes, dtype=torch.bool, device=device)
         self.recorded: list[Leaves] = []
-        observations = rollout.observations[:1].expand(burn_in, *rollout.observations.shape[1:])
-        seen = rollout.rewards.new_zeros(burn_in, lanes, *seen_shape)
-        starts = self.start.expand(burn_in, lanes)
-        memories = tuple(tree_map(lambda leaf: leaf.expand(burn_in, *leaf.shape), (self.actor, self.critic)))
-        self.past = Walk(*tree_map(torch.zeros_like, (observations, seen, starts, memories)))
 
     def act(self, core: Layers, shown: Tensor, rollout: Rollout, index: int) -> Tensor:
         """[B, H] outputs of the actor's core in a step of the rollout, for what is shown to it."""
@@ -64,25 +67,22 @@ class Place:
         return unroll(core, shown, self.critic, starts), starts
 
     def walked(self, rollout: Rollout, seen: Tensor, trace: Trace, starts: Tensor) -> Walk:
-        """[burn_in + T, B] the rollout's steps and those before it; the next rollout goes on from here."""
+        """[T, B] the rollout's steps; the next rollout goes on from here."""
         steps = len(rollout.rewards)
         actor = tuple(torch.stack(leaves) for leaves in zip(*self.recorded, strict=True))
         critic = tuple(leaf[:steps] for leaf in trace.before())
-        now = Walk(rollout.observations[:-1], seen[:-1], starts[:-1], (actor, critic))
-        walk = Walk(*tree_map(lambda old, new: torch.cat([old, new]), self.past, now))
         self.critic = tuple(leaf[steps - 1].clone() for leaf in trace.after)
         self.start = starts[-1].clone()
-        self.past = Walk(*tree_map(lambda leaf: leaf[steps:].clone(), walk))
-        return walk
+        return Walk(rollout.observations[:-1], seen[:-1], starts[:-1], (actor, critic))
 
     def state_dict(self) -> list[Tensor]:
-        return [leaf.clone() for leaf in tree_leaves((self.actor, self.critic, self.start, self.past))]
+        return [leaf.clone() for leaf in tree_leaves((self.actor, self.critic, self.start))]
 
     def load_state_dict(self, state: Sequence[Tensor]) -> None:
         leaves = iter(state)
-        self.actor, self.critic, self.start, self.past = tree_map(
+        self.actor, self.critic, self.start = tree_map(
             lambda leaf: torch.as_tensor(next(leaves), device=leaf.device).clone(),
-            (self.actor, self.critic, self.start, self.past),
+            (self.actor, self.critic, self.start),
         )
 
 
@@ -115,7 +115,7 @@ class RecurrentTrainee:
         self.scale = ReturnScale()
         self.views = Views(shapes if settings.normalise_observations else (), device, start is not None)
         cores = (self.actor[:-1], self.critic[:-1])
-        self.places = [Place(cores, rollout, shapes[1], settings.burn_in) for rollout in rollouts]
+        self.places = [Place(cores, rollout) for rollout in rollouts]
 
     @torch.inference_mode()
     def act(self, place: int, rollout: Rollout, index: int) -> Tensor:
@@ -159,38 +159,38 @@ class RecurrentTrainee:
         memory = tuple(leaf[index, lanes] for leaf in trace.after)
         return self.values(step(self._core(self.critic), self.views.shown(1, final), memory)[0])
 
-    def _samples(self, parts: dict[str, Tensor], walk: Walk, update: int) -> list[tuple[dict[str, Tensor], Walk]]:
-        """Minibatches of M sequences in shuffled order: parts [..., S * M], and walks [burn_in + S, M] of them.
-
-        Of memories, a walk keeps those it starts with.
-        """
+    def _samples(self, parts: dict[str, Tensor], walk: Walk, update: int) -> list[Sequences]:
+        """Minibatches of sequences in shuffled order."""
         settings = self.settings
-        length, count = settings.sequence, settings.horizon // settings.sequence
-        cut = {name: part.unflatten(0, (count, length)).movedim(0, -2).flatten(-2) for name, part in parts.items()}
-        windows = [range(first, first + settings.burn_in + length) for first in range(0, settings.horizon, length)]
-
-        def sequences(leaf: Tensor) -> Tensor:
-            """[burn_in + S, sequences, ...]"""
-            return torch.stack([leaf[window.start : window.stop] for window in windows], dim=1).flatten(1, 2)
-
-        memories = tree_map(lambda leaf: leaf[: settings.horizon : length].flatten(0, 1), walk.memories)
-        observations, seen, starts = map(sequences, walk[:3])
+        length, burn_in = settings.sequence, settings.burn_in
+        firsts = torch.arange(0, settings.horizon, length)
+        cut = {
+            name: part.unflatten(0, (len(firsts), length)).movedim(0, -2).flatten(-2) for name, part in parts.items()
+        }
+        warmed = firsts >= burn_in
+        steps = (firsts + torch.arange(-burn_in, length)[:, None]).clamp(min=0)  # [burn_in + S, sequences of a lane]
+        memories = tree_map(
+            lambda leaf: leaf[torch.where(warmed, firsts - burn_in, firsts)].flatten(0, 1), walk.memories
+        )
+        observations, seen, starts = (part[steps].flatten(1, 2) for part in walk[:3])
+        warmed = warmed.to(starts.device).repeat_interleave(walk.starts.shape[1])
         keys = self.shuffles.draw(Purpose.SHUFFLE, update, starts.shape[1], 1)[:, 0]
         order = torch.as_tensor(np.argsort(keys, kind="stable"), device=starts.device)
         samples = []
         for rows in order.chunk(settings.minibatches):
             sample = {name: part[..., rows].movedim(0, -2).flatten(-2) for name, part in cut.items()}
             began = tree_map(lambda leaf, rows=rows: leaf[rows], memories)
-            samples.append((sample, Walk(observations[:, rows], seen[:, rows], starts[:, rows], began)))
+            taken = Walk(observations[:, rows], seen[:, rows], starts[:, rows], began)
+            samples.append(Sequences(sample, taken, warmed[rows]))
         return samples
 
-    def _differentiate(self, rates: Rates, batch: tuple[dict[str, Tensor], Walk]) -> Objective:
+    def _differentiate(self, rates: Rates, batch: Sequences) -> Objective:
         """Write the parameters' gradients, and say what was found on the way."""
-        (sample, walk), (by_actor, by_critic) = batch, self.parameters.gradients
-        acted = self._through(0, walk.observations, walk)
-        judged = self._through(1, walk.seen, walk)
+        by_actor, by_critic = self.parameters.gradients
+        acted = self._through(0, batch.walk.observations, batch)
+        judged = self._through(1, batch.walk.seen, batch)
         outputs, values = last_outputs(self.actor, acted.outputs), last_outputs(self.critic, judged.outputs)[0]
-        found = objective(self.settings, self.head, outputs, values, sample, rates)
+        found = objective(self.settings, self.head, outputs, values, batch.sample, rates)
         for network, gradients, trace, outer in (
             (self.actor, by_actor, acted, found.by_outputs),
             (self.critic, by_critic, judged, found.by_values),
@@ -199,13 +199,17 @@ class RecurrentTrainee:
             backward(self._core(network), gradients[:-1], trace, outer.mm(network[-1][0]))
         return found
 
-    def _through(self, network: int, observations: Tensor, walk: Walk) -> Trace:
-        """The steps of a walk after burning in."""
-        core, warm = self._core(self.parameters.networks[network]), self.settings.burn_in
-        shown, memory = self.views.shown(network, observations), walk.memories[network]
-        if warm:
-            memory = tuple(leaf[-1] for leaf in unroll(core, shown[:warm], memory, walk.starts[:warm]).after)
-        return unroll(core, shown[warm:], memory, walk.starts[warm:])
+    def _through(self, network: int, observations: Tensor, batch: Sequences) -> Trace:
+        """The steps of sequences after burning in."""
+        core, burn_in, starts = self._core(self.parameters.networks[network]), self.settings.burn_in, batch.walk.starts
+        shown, memory = self.views.shown(network, observations), batch.walk.memories[network]
+        if burn_in:
+            trace = unroll(core, shown[:burn_in], memory, starts[:burn_in])
+            memory = tuple(
+                torch.where(batch.warmed[:, None], after[-1], before)
+                for after, before in zip(trace.after, memory, strict=True)
+            )
+        return unroll(core, shown[burn_in:], memory, starts[burn_in:])
 
     def _core(self, network: Layers) -> Layers:
         """What the network computes with before its head; cells themselves stay in float32."""

@@ -70,7 +70,14 @@ CONTROL: dict[str, Task] = {
     ),
     "dqn_cart_pole": Task(
         "DQN, CartPole-v1, 50k steps",
-        DQN(steps=50_000),
+        DQN(
+            steps=50_000,
+            learning_rate=2e-3,
+            n_step=16,
+            epsilon_end=0.02,
+            target_rate=0.01,
+            hidden=(64, 64),
+        ),
         475.0,
         partial(control, *CART_POLE),
         peer="dqn_cart_pole",
