@@ -14,7 +14,7 @@ from marl.buffers import precise
 from marl.demonstrations import Demonstrations
 from marl.gaussian import LOG_STD, bounds, in_box, log_prob, moments, squash_correction
 from marl.heads import head_of
-from marl.networks import Parameters, backward, last_outputs, layer_inputs, policy_outputs
+from marl.networks import Layers, Parameters, backward, computing, last_outputs, layer_inputs, policy_outputs
 from marl.oracles.behavioural_cloning import BehaviouralCloning
 from marl.oracles.oracle import Progress
 from marl.policies import masked
@@ -169,20 +169,25 @@ class Student:
         watched = {"loss": loss, "miss": miss, "grad_norm": norm}
         watched["uniform_loss"] = self.explained.uniform_loss(self.known).mean().item()
         if len(self.held_out.source):
-            fit = self.explained.fit(policy_outputs(self.actor, self.held_out.observations), self.held_out)
+            fit = self.explained.fit(policy_outputs(self._computing(), self.held_out.observations), self.held_out)
             watched |= {"held_out_loss": fit.loss.mean().item(), "held_out_miss": fit.miss.mean().item()}
         return watched
 
     def _step(self, batch: Demonstrations, learning_rate: float) -> Tensor:
         """Adam with decoupled weight decay [Loshchilov & Hutter 2019]; loss, miss, and norm of the gradient."""
-        inputs = layer_inputs(self.actor, batch.observations)
-        fit = self.explained.fit(last_outputs(self.actor, inputs[-1]), batch)
-        backward(self.actor, self.parameters.gradients[0], inputs, fit.gradient)
+        actor = self._computing()
+        inputs = layer_inputs(actor, batch.observations)
+        fit = self.explained.fit(last_outputs(actor, inputs[-1]), batch)
+        backward(actor, self.parameters.gradients[0], inputs, fit.gradient)
         if self.settings.weight_decay:
             for weight, _ in self.actor:  # biases stay, among them those of choices that do not exist
                 weight.mul_(1 - learning_rate * self.settings.weight_decay)
         self.parameters.descend(learning_rate)
         return torch.stack([fit.loss.mean(), fit.miss.mean(), self.parameters.gradient.norm()])
+
+    def _computing(self) -> Layers:
+        """The network, as it is computed with."""
+        return computing(self.actor, self.settings.autocast)
 
     def _shuffled(self, epoch: int) -> Tensor:
         source = self.known.source

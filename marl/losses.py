@@ -38,7 +38,6 @@ class PolicyGradient(NamedTuple):
 
     outputs: Tensor  # d loss / d outputs
     log_ratio: Tensor  # [M] log of the chosen actions' new over old probability
-    clipped: Tensor  # [M] bool: where the gradient is cut
     entropy: Tensor  # [M] summed over factors
 
 
@@ -62,12 +61,12 @@ def clipped_policy_gradient(
     chosen = actions[:, None]
     log_ratio = log_probs.gather(1, chosen).sum((0, 1)) - old_log_probs
     share = weights / len(weights)
-    by_log_prob, clipped = _by_log_prob(log_ratio, advantages, share, clip)
+    by_log_prob = _by_log_prob(log_ratio, advantages, share, clip)
     # d log p_a / d z = 1[a] - p;  d H / d z = -p (log p + H)
     bonus = entropy_coef * share
     gradient = probabilities * (bonus * entropies - by_log_prob) + weighted * bonus
     gradient.scatter_add_(1, chosen, by_log_prob.expand(chosen.shape))
-    return PolicyGradient(gradient, log_ratio, clipped, entropies.sum((0, 1)))
+    return PolicyGradient(gradient, log_ratio, entropies.sum((0, 1)))
 
 
 def clipped_gaussian_gradient(
@@ -90,17 +89,17 @@ def clipped_gaussian_gradient(
     entropies = log_std + 0.5 * math.log(2 * math.pi * math.e)
     log_ratio = -(0.5 * squares + log_std + 0.5 * math.log(2 * math.pi)).sum(0) - old_log_probs
     share = weights / len(weights)
-    by_log_prob, clipped = _by_log_prob(log_ratio, advantages, share, clip)
+    by_log_prob = _by_log_prob(log_ratio, advantages, share, clip)
     by_log_std = torch.where(outputs[len(mean) :] == log_std, by_log_prob * (squares - 1) - entropy_coef * share, 0.0)
     gradient = torch.cat([by_log_prob * deviations * precision, by_log_std])
-    return PolicyGradient(gradient, log_ratio, clipped, entropies.sum(0))
+    return PolicyGradient(gradient, log_ratio, entropies.sum(0))
 
 
-def _by_log_prob(log_ratio: Tensor, advantages: Tensor, share: Tensor, clip: float) -> tuple[Tensor, Tensor]:
-    """[M] gradient of the clipped objective by the new log probabilities, and where it is cut."""
+def _by_log_prob(log_ratio: Tensor, advantages: Tensor, share: Tensor, clip: float) -> Tensor:
+    """[M] gradient of the clipped objective by the new log probabilities."""
     ratio = log_ratio.exp()
     clipped = torch.where(advantages > 0, ratio > 1 + clip, ratio < 1 - clip)
-    return torch.where(clipped, 0.0, -ratio * advantages * share), clipped
+    return torch.where(clipped, 0.0, -ratio * advantages * share)
 
 
 class ValueGradient(NamedTuple):

@@ -118,9 +118,12 @@ def stride(weight: Tensor) -> int:
     return max(1, weight.shape[-1] // 2)
 
 
-def in_bfloat16(layers: Layers) -> Layers:
-    """The layers but for the last in bfloat16: half the memory and, on CUDA, less time, for 1 % of error or so."""
-    return [*((weight.bfloat16(), bias.bfloat16()) for weight, bias in layers[:-1]), layers[-1]]
+def computing(layers: Layers, autocast: bool) -> Layers:
+    """The layers, with `autocast` all but the last in bfloat16.
+
+    That takes half the memory and, on CUDA, less time, for 1 % of error or so.
+    """
+    return [*((weight.bfloat16(), bias.bfloat16()) for weight, bias in layers[:-1]), layers[-1]] if autocast else layers
 
 
 FILTERS = {64: ((32, 8), (64, 4), (64, 3)), 20: ((16, 8), (32, 4)), 10: ((16, 4), (32, 3)), 3: ((16, 3),)}

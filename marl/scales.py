@@ -72,7 +72,8 @@ class RewardScale:
         self.seen += 1
         self.square += max(self.RATE, 1 / self.seen) * (rewards.double().square().mean().item() - self.square)
         before, self.size = self.size, math.sqrt(self.square) or 1.0
-        return before / self.size if self.seen > 1 else 1.0
+        ratio = before / self.size if self.seen > 1 else 1.0
+        return ratio or math.nan  # of rewards without bounds: the learner's own check then tells where
 
     def state_dict(self) -> dict[str, float]:
         return {"square": self.square, "size": self.size, "seen": self.seen}

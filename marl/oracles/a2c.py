@@ -52,6 +52,8 @@ class A2C(InUpdates):
     """As `PPO`'s."""
     log_std: float = -0.5
     """Of Gaussian actions before squashing, at the start; where actions are continuous."""
+    autocast: bool = False
+    """As `PPO`'s."""
     greedy: bool = True
     """Hand out each factor's likeliest choice as the policy, rather than the mixture it was found with."""
 

@@ -1,21 +1,41 @@
 """What all oracles refuse: settings that no machine could train with, and lanes that do not fit."""
 
 from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, get_origin
 
 from games.game import Lanes
+from games.numbers import real, whole
 from marl.oracles.oracle import Oracle
 
 MOST_ROWS = 2**24
 """Steps of a rollout; Bucket Brigade's take 5 GiB."""
+MOST_TRANSITIONS = 2**27
+"""Of a replay."""
 MOST_UNITS = 2**14
+KINDS = {bool: "True or False", str: "a name", tuple: "a tuple", dict: "a dictionary"}
 LARGEST = 1e6
 """Of step sizes, coefficients and norms: more is a slip of the keyboard."""
 
 
 def check_hidden(hidden: Sequence[int]) -> None:
     """Raises ValueError for hidden layers without units, or with too many."""
-    if not all(1 <= units <= MOST_UNITS for units in hidden):
-        raise ValueError(f"hidden layers have 1 to {MOST_UNITS:,} units each, got {hidden}")
+    for units in hidden:
+        whole("the units of each of the hidden layers", units, most=MOST_UNITS)
+
+
+def check_kinds(settings: Any) -> None:
+    """Raises ValueError for settings that are not of their fields' kinds; numbers are left to `games.numbers`."""
+    for entry in fields(settings):
+        value, kind = getattr(settings, entry.name), get_origin(entry.type) or entry.type
+        if kind in KINDS and not isinstance(value, kind):  # type: ignore[arg-type]
+            raise ValueError(f"{entry.name} must be {KINDS[kind]}, got {value!r}")
+
+
+def positive(name: str, value: float, most: float = LARGEST) -> None:
+    """Raises ValueError for what is not greater than 0 and at most that."""
+    if not real(name, value, 0, most) > 0:
+        raise ValueError(f"{name} must be greater than 0, got {value!r}")
 
 
 def check_lanes(oracle: Oracle, lanes: Lanes, seats: Sequence[int]) -> None:

@@ -5,12 +5,9 @@ from dataclasses import dataclass
 
 from games.game import Lanes, Policy
 from games.numbers import real, whole
-from marl.oracles.checks import LARGEST, check_hidden
+from marl.oracles.checks import LARGEST, MOST_ROWS, MOST_TRANSITIONS, check_hidden, check_kinds, positive
 from marl.oracles.oracle import Learner
 from marl.oracles.updates import InUpdates
-
-MOST_TRANSITIONS = 2**27
-"""Of a replay."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +68,21 @@ class DQN(InUpdates):
     """Gradients are clipped to this norm."""
     hidden: tuple[int, ...] = (128, 128)
     """Units of the hidden layers."""
+    autocast: bool = False
+    """Multiply in bfloat16, but for the last layer: faster on CUDA. Parameters stay float32."""
 
     def __post_init__(self) -> None:
         self.check_budget()
-        for name in ("gradient_steps", "minibatch", "n_step", "target_every"):
+        for name in ("gradient_steps", "target_every"):
             whole(name, getattr(self, name))
+        whole("minibatch", self.minibatch, most=MOST_ROWS)
+        whole("n_step", self.n_step, most=MOST_TRANSITIONS // self.num_lanes)
+        check_kinds(self)
         check_hidden(self.hidden)
-        whole("capacity", self.capacity, self.batch, MOST_TRANSITIONS)
-        whole("learning_starts", self.learning_starts, 0, self.steps)
+        whole("capacity", self.capacity, self.num_lanes * max(self.horizon, self.n_step), MOST_TRANSITIONS)
+        whole("learning_starts", self.learning_starts, 0, self.total_steps)
         for name in ("learning_rate", "huber", "max_grad_norm", "target_rate"):
-            most = 1 if name == "target_rate" else LARGEST
-            if not real(name, getattr(self, name), 0, most) > 0:
-                raise ValueError(f"{name} must be greater than 0")
+            positive(name, getattr(self, name), most=1 if name == "target_rate" else LARGEST)
         for name in ("gamma", "epsilon_start", "epsilon_end", "epsilon_share", "priority_alpha", "priority_beta"):
             real(name, getattr(self, name), 0, 1)
 

@@ -12,7 +12,17 @@ from games.game import Array, Lanes, Legal, Policy, factors
 from games.noise import Noise, Purpose, unit_seed
 from marl.buffers import Replay, precise
 from marl.losses import explained_variance
-from marl.networks import FORBIDDEN, Layers, Parameters, backward, clip_norm, last_outputs, layer_inputs, policy_outputs
+from marl.networks import (
+    FORBIDDEN,
+    Layers,
+    Parameters,
+    backward,
+    clip_norm,
+    computing,
+    last_outputs,
+    layer_inputs,
+    policy_outputs,
+)
 from marl.oracles.dqn import DQN
 from marl.oracles.off_policy import OffPolicyLearner
 from marl.policies import NeuralPolicy, draw, like, masked, padded, tensor
@@ -125,9 +135,10 @@ class QTrainee:
             self._rescale(replay)
         for _ in range(settings.gradient_steps):
             missed, norm = self._step(replay, learning_rate, beta)
-        chosen, errors = (part.flatten() * self.scale.size for part in (missed.chosen, missed.errors))
+        chosen, errors = missed.chosen.flatten(), missed.errors.flatten()
         fit = explained_variance(chosen - errors, chosen, torch.ones_like(chosen))
-        found = (2 * missed.losses.mean(), errors.abs().mean(), fit, chosen.mean(), chosen.min(), chosen.max(), norm)
+        told = self.scale.size * torch.stack([errors.abs().mean(), chosen.mean(), chosen.min(), chosen.max()])
+        found = (2 * missed.losses.mean(), told[0], fit, *told[1:], norm)
         return dict(zip(self.watched, torch.stack(found).tolist(), strict=True))
 
     def _rescale(self, replay: Replay) -> None:
@@ -145,7 +156,7 @@ class QTrainee:
         settings, parameters = self.settings, self.parameters
         places, weights = self._drawn(replay, beta)
         sample = replay.take(places)
-        online, target = self.values(), self.branches.folded(self.target.networks[0])
+        online, target = self._computing(self.parameters), self._computing(self.target)
         inputs = layer_inputs(online, sample["observation"])
         values = self._branched(last_outputs(online, inputs[-1]))
         ahead = sample["next_observation"]
@@ -169,6 +180,10 @@ class QTrainee:
         if self.priorities is not None:
             self.priorities.update(places, missed.errors.abs().mean(0).numpy(force=True))
         return missed, norm
+
+    def _computing(self, parameters: Parameters) -> Layers:
+        """Layers of values, as they are computed with."""
+        return computing(self.branches.folded(parameters.networks[0]), self.settings.autocast)
 
     def _branched(self, outputs: Tensor) -> Tensor:
         return outputs.view(len(self.choices), max(self.choices), -1)

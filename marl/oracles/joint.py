@@ -8,6 +8,7 @@ from games.game import Lanes, Policy
 from games.numbers import real, whole
 from games.spelling import unknown
 from marl.matchmaking import MATCHMAKERS
+from marl.oracles.checks import check_kinds
 from marl.oracles.oracle import Learner, Oracle
 from marl.oracles.ppo import PPO
 
@@ -56,6 +57,11 @@ class JointTraining(Oracle):
     """Weight of the learner's results against the pool after an update, relative to before."""
 
     def __post_init__(self) -> None:
+        check_kinds(self)
+        if not isinstance(self.ppo, PPO):
+            raise ValueError(f"ppo must be settings of PPO, or of RecurrentPPO, got {self.ppo!r}")
+        for seat in self.learning_seats:
+            whole("each of learning_seats", seat, least=0)
         for name, known in (("sharing", ("independent", "shared")), ("critic", ("own", "central"))):
             if getattr(self, name) not in known:
                 raise unknown(name, getattr(self, name), known)

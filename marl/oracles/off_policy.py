@@ -57,7 +57,7 @@ class OffPolicyLearner:
 
         `return` is the mean of each lane's last whole episode (nan before the first) and `return_error` its standard
         error; the rest is of the last gradient step's minibatch, and nan before the first. Raises FloatingPointError
-        where a loss or a parameter is no longer finite.
+        where a loss or a parameter is no longer finite, ValueError where in the end nothing was there to learn from.
         """
         settings, left = self.settings, 1 - self.done_updates / self.settings.updates
         self._play()
@@ -72,6 +72,11 @@ class OffPolicyLearner:
                 watched = trainee.improve(replay, left)
                 if not (all(map(math.isfinite, watched.values())) and trainee.finite):
                     raise diverged(seat, self.done_updates, steps, watched)
+            elif self.finished:
+                raise ValueError(
+                    f"seat {seat} made no decision in {steps} steps that could be learnt from: those of episodes that "
+                    "are cut short cannot where a game forbids choices; play for longer, or use ppo"
+                )
             metrics |= named(self.seats, seat, {"return": returns[column], "return_error": errors[column]} | watched)
         return metrics
 

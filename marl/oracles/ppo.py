@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from games.game import Lanes, Policy
 from games.numbers import real, whole
-from marl.oracles.checks import LARGEST, check_hidden
+from marl.oracles.checks import LARGEST, check_hidden, check_kinds, positive
 from marl.oracles.oracle import Learner
 from marl.oracles.updates import InUpdates
 
@@ -95,6 +95,7 @@ class PPO(InUpdates):
         self.check_budget()
         for name in ("epochs", "minibatches"):
             whole(name, getattr(self, name))
+        check_kinds(self)
         check_hidden(self.hidden)
         if self.batch % self.minibatches:
             raise ValueError(f"minibatches={self.minibatches} must divide the {self.batch} steps of a rollout evenly")
@@ -102,15 +103,17 @@ class PPO(InUpdates):
             value = getattr(self, name)
             if value is None and name in OPTIONAL:
                 continue
-            if not 0 < real(name, value) <= LARGEST:
-                raise ValueError(f"{name} must be greater than 0 and at most {LARGEST:g}, got {value}")
+            positive(name, value)
         real("log_std", self.log_std, *LOG_STD)
         for name in ("gamma", "gae_lambda"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
+            real(name, getattr(self, name), 0, 1)
         for name in ("entropy_start", "entropy_end", "value_coef"):
-            if not 0 <= getattr(self, name) <= LARGEST:
-                raise ValueError(f"{name} must lie in [0, {LARGEST:g}], got {getattr(self, name)}")
+            real(name, getattr(self, name), 0, LARGEST)
+        if self.normalise_observations and self.updates < 2:
+            raise ValueError(
+                "with normalise_observations the first rollout is only looked at: "
+                f"raise steps={self.steps} to at least two rollouts, {2 * self.batch}"
+            )
 
     def rates(self, left: float) -> Rates:
         """Those of an update, with this share of the training left."""

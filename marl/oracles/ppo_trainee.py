@@ -20,10 +20,10 @@ from marl.networks import (
     channels,
     check_takes,
     clip_norm,
+    computing,
     convolutions,
     copied,
     forward,
-    in_bfloat16,
     last_outputs,
     layer_inputs,
     orthogonal_layers,
@@ -44,13 +44,16 @@ class Objective(NamedTuple):
     policy: PolicyGradient
     value_loss: Tensor  # [M]
     sample: dict[str, Tensor]
+    clip: float
 
     def watched(self) -> tuple[Tensor, ...]:
         """All WATCHED but the norms."""
         found, acting = self.policy, self.sample["acting"]
-        kl = (found.log_ratio.exp() - 1 - found.log_ratio) * acting  # [Schulman 2020]
+        moved = found.log_ratio.exp() - 1
+        kl = (moved - found.log_ratio) * acting  # [Schulman 2020]
+        beyond = (moved.abs() > self.clip) * acting
         value_loss, entropy = self.value_loss * self.sample["alive"], found.entropy * acting
-        return value_loss.mean(), entropy.mean(), kl.mean(), (found.clipped * acting).mean()
+        return value_loss.mean(), entropy.mean(), kl.mean(), beyond.mean()
 
 
 class Views:
@@ -167,7 +170,7 @@ class PPOTrainee:
         return self.scale.undo(forward(self._computing(self.critic), self.views.shown(1, observed))[..., 0])
 
     def _computing(self, layers: Layers) -> Layers:
-        return in_bfloat16(layers) if self.settings.autocast else layers
+        return computing(layers, self.settings.autocast)
 
     def _batch(
         self, rollouts: Sequence[Rollout], seen: Sequence[Tensor], update: int
@@ -232,7 +235,7 @@ def objective(
     found = head.gradient(outputs, sample, rates.clip, rates.entropy_coef)
     valued = value_gradient(values, sample["targets"], sample.get("old_values"), settings.clip_value)
     by_values = valued.values * sample["alive"] * (settings.value_coef / len(values))
-    return Objective(found.outputs.t(), by_values[:, None], found, valued.loss, sample)
+    return Objective(found.outputs.t(), by_values[:, None], found, valued.loss, sample, rates.clip)
 
 
 def passes(

@@ -14,7 +14,7 @@ from games.noise import Noise, Purpose, unit_seed
 from marl.cells import Leaves
 from marl.collect import Rollout
 from marl.gaussian import GaussianPolicy
-from marl.networks import Layers, Parameters, check_takes, copied, in_bfloat16, last_outputs, orthogonal_layers
+from marl.networks import Layers, Parameters, check_takes, computing, copied, last_outputs, orthogonal_layers
 from marl.networks import backward as head_backward
 from marl.oracles.ppo import Rates
 from marl.oracles.ppo_trainee import Objective, Views, estimates, joined, next_values, objective, passes
@@ -214,7 +214,7 @@ class RecurrentTrainee:
     def _core(self, network: Layers) -> Layers:
         """What the network computes with before its head; cells themselves stay in float32."""
         core = network[:-1]
-        return [*in_bfloat16(core[:-1]), core[-1]] if self.settings.autocast else core
+        return [*computing(core[:-1], self.settings.autocast), core[-1]]
 
     def policy(self, greedy: bool) -> Policy:
         return self.built([self.views.folded(self.actor[0]), *self.actor[1:]], greedy)

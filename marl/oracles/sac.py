@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from games.game import Lanes, Policy
 from games.numbers import real, whole
-from marl.oracles.checks import LARGEST, check_hidden
+from marl.oracles.checks import LARGEST, MOST_ROWS, MOST_TRANSITIONS, check_hidden, check_kinds
 from marl.oracles.oracle import Learner
 from marl.oracles.updates import InUpdates
 
@@ -63,13 +63,18 @@ class SAC(InUpdates):
     """Let critics and temperature count in units of the rewards' running root mean square: these may be of any size."""
     hidden: tuple[int, ...] = (64, 64)
     """Units of the hidden layers of the actor, and of each critic."""
+    autocast: bool = False
+    """Multiply in bfloat16, but for each network's last layer: faster on CUDA. Parameters stay float32."""
     greedy: bool = True
     """Hand out the mean action, or each factor's likeliest choice, rather than the policy that explored."""
 
     def __post_init__(self) -> None:
         self.check_budget()
-        for name in ("gradient_steps", "minibatch", "n_step", "hold"):
+        for name in ("gradient_steps", "hold"):
             whole(name, getattr(self, name))
+        whole("minibatch", self.minibatch, most=MOST_ROWS)
+        whole("n_step", self.n_step, most=MOST_TRANSITIONS // self.num_lanes)
+        check_kinds(self)
         check_hidden(self.hidden)
         whole("capacity", self.capacity, self.num_lanes * max(self.horizon, self.n_step))
         whole("learning_starts", self.learning_starts, 0, self.total_steps)

@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, Space
 from torch import Tensor
 
 from marl.heads import Categorical, Gaussian, Head
-from marl.networks import Layers, last_outputs, layer_inputs, orthogonal_layers, policy_outputs
+from marl.networks import Layers, in_precision_of, last_outputs, layer_inputs, orthogonal_layers, policy_outputs
 from marl.policies import masked
 from marl.soft import (
     Choices,
@@ -176,10 +176,11 @@ class SoftChoices:
 def input_gradient(layers: Layers, inputs: Sequence[Tensor], outer: Tensor) -> Tensor:
     """[B, D] gradient by what a perceptron is given, from that by its outputs [B, O]; see `networks.backward`."""
     for index in range(len(layers) - 1, -1, -1):
-        outer = outer.mm(layers[index][0])
+        weight = layers[index][0]
+        outer = in_precision_of(weight, outer).mm(weight)
         if index:
             outer = torch.ops.aten.threshold_backward(outer, inputs[index], 0)
-    return outer
+    return in_precision_of(layers[-1][0], outer)
 
 
 def kind_of(space: Space, box_entropy: float, choice_entropy: float, device: torch.device) -> Kind:

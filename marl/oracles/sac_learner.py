@@ -16,7 +16,7 @@ from games.policies import Uniform
 from marl.buffers import Replay, precise
 from marl.experience import Experience
 from marl.losses import explained_variance
-from marl.networks import Parameters, backward, last_outputs, layer_inputs
+from marl.networks import Layers, Parameters, backward, computing, last_outputs, layer_inputs
 from marl.oracles.checks import check_lanes
 from marl.oracles.off_policy import OffPolicyLearner
 from marl.oracles.sac import SAC
@@ -144,7 +144,8 @@ class SoftTrainee:
         """One gradient step of everything, by uniforms [2 rows, M] to draw next actions with, and these."""
         settings, kind, (ahead, here) = self.settings, self.kind, noise.chunk(2)
         temperature = self.log_temperature.exp()
-        beyond = kind.next_values(self.actor.networks[0], self.targets.networks, sample, temperature, ahead)
+        (actor,), targets = self._computing(self.actor), self._computing(self.targets)
+        beyond = kind.next_values(actor, targets, sample, temperature, ahead)
         target = sample["reward"] + sample["discount"] * beyond
         values = self._learn_values(sample, target)
         self.critics.descend(learning_rate)
@@ -167,7 +168,7 @@ class SoftTrainee:
     def _learn_values(self, sample: Sample, target: Tensor) -> list[Tensor]:
         """Write the critics' gradients of half the squared miss; their values [M]."""
         features, found = self.kind.critic_features(sample), []
-        for critic, gradients in zip(self.critics.networks, self.critics.gradients, strict=True):
+        for critic, gradients in zip(self._computing(self.critics), self.critics.gradients, strict=True):
             inputs = layer_inputs(critic, features)
             value = self.kind.value(last_outputs(critic, inputs[-1]), sample)
             backward(critic, gradients, inputs, self.kind.by_outputs((value - target) / len(target), sample))
@@ -176,11 +177,15 @@ class SoftTrainee:
 
     def _improve(self, sample: Sample, temperature: Tensor, noise: Tensor) -> Improvement:
         """Write the actor's gradient."""
-        actor, critics = self.actor.networks[0], self.critics.networks
+        (actor,), critics = self._computing(self.actor), self._computing(self.critics)
         inputs = layer_inputs(actor, sample["observation"])
         improvement = self.kind.improvement(last_outputs(actor, inputs[-1]), critics, sample, temperature, noise)
         backward(actor, self.actor.gradients[0], inputs, improvement.gradient)
         return improvement
+
+    def _computing(self, parameters: Parameters) -> list[Layers]:
+        """Networks, as they are computed with."""
+        return [computing(layers, self.settings.autocast) for layers in parameters.networks]
 
     def _watched(self, taught: Taught) -> dict[str, float]:
         target, values, actor = taught

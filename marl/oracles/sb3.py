@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from games.game import Lanes, Policy
 from games.numbers import keep, whole
 from games.spelling import unknown
+from marl.oracles.checks import check_kinds
 from marl.oracles.oracle import Learner, Oracle
 
 
@@ -79,11 +80,10 @@ class SB3(Oracle):
     """Hand out the likeliest choice, or the mean action, as the policy, rather than the mixture it was found with."""
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         if self.algorithm not in ALGORITHMS:
             raise unknown("algorithm of Stable-Baselines3", self.algorithm, ALGORITHMS)
         keep(self, steps=whole("steps", self.steps), num_lanes=whole("num_lanes", self.num_lanes))
-        if not isinstance(self.settings, Mapping):
-            raise ValueError(f"settings are a dictionary of arguments of {self.algorithm}, got {self.settings!r}")
         for name in OURS.keys() & self.settings.keys():
             raise ValueError(f"{name} is no setting of {self.algorithm}: {OURS[name]}")
         keep(self, settings={name: _plain(name, value) for name, value in self.settings.items()})

@@ -11,7 +11,7 @@ from games.normal_form import NormalForm, matching_pennies
 from games.policies import Uniform
 from games.versus import Versus
 from marl.networks import FORBIDDEN, backward, forward, layer_inputs
-from marl.oracles import DQN
+from marl.oracles import DQN, SAC
 from marl.oracles.dqn_learner import EpsilonGreedy
 from marl.q_learning import Branches, q_loss, q_targets
 from tests.marl.small_games import Fixed, Lock, Patience, Wander
@@ -277,6 +277,7 @@ def test_nothing_is_learnt_before_there_is_enough_to_learn_from():
     [
         ({"steps": 100}, "less than one update"),
         ({"capacity": 1}, "capacity"),
+        ({"capacity": 16 * 20 - 1, "n_step": 20}, "capacity"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"learning_rate": float("nan")}, "learning_rate"),
         ({"gamma": 1.5}, "gamma"),
@@ -291,6 +292,21 @@ def test_nothing_is_learnt_before_there_is_enough_to_learn_from():
 def test_impossible_settings_are_refused(settings, complaint):
     with pytest.raises(ValueError, match=complaint):
         DQN(**settings)
+
+
+@pytest.mark.parametrize("oracle", [QUICK, SAC(steps=1024, num_lanes=64)])
+def test_it_says_so_where_nothing_could_be_learnt_from(oracle):
+    """Episodes of one step that are cut short, in a game that forbids choices."""
+
+    class Cut(Lock):
+        def terminated(self, params, state):
+            return super().truncated(params, state)
+
+        def truncated(self, params, state):
+            return super().terminated(params, state)
+
+    with pytest.raises(ValueError, match=f"no decision in {oracle.total_steps} steps that could be learnt from"):
+        oracle.train(GameLanes(Cut(), 64), [0], 0)
 
 
 def test_the_schedule_of_random_choices():

@@ -10,10 +10,10 @@ from marl.networks import (
     Parameters,
     backward,
     check_takes,
+    computing,
     convolutions,
     flat_features,
     forward,
-    in_bfloat16,
     layer_inputs,
     orthogonal_layers,
     policy_outputs,
@@ -117,7 +117,7 @@ def test_networks_are_for_observations_of_one_shape():
 @pytest.mark.parametrize("shape", [(20,), (2, 12, 12)])
 def test_bfloat16_is_near_float32(shape):
     layers, observations = seeing(shape), shown(shape)
-    half = in_bfloat16(layers)
+    half = computing(layers, autocast=True)
     exact, near = forward(layers, observations), forward(half, observations)
     assert near.dtype == torch.float32
     torch.testing.assert_close(near, exact, rtol=0.05, atol=0.05)

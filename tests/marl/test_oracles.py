@@ -4,6 +4,7 @@ import dataclasses
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
@@ -152,6 +153,36 @@ def test_it_is_a_frozen_dataclass_of_that_kind(name):
     with pytest.raises(dataclasses.FrozenInstanceError):
         oracle.steps = 1
     assert isinstance(learner(QUICK[name], 0), Learner)
+
+
+@every_oracle
+def test_settings_of_another_kind_are_refused(name):
+    """With ValueError, never anything else; numbers, and what is True or False, take no words."""
+    oracle = QUICK[name].oracle
+    for entry in dataclasses.fields(oracle):
+        for value in ("x", None, [8], 8, 0.5, float("nan"), -1, 10**15):
+            with suppress(ValueError):
+                dataclasses.replace(oracle, **{entry.name: value})
+                assert entry.type not in (int, float, bool) or not isinstance(value, str | list | None)
+
+
+WITH_AUTOCAST = [name for name, quick in QUICK.items() if hasattr(quick.oracle, "autocast")]
+
+
+@pytest.mark.parametrize("name", WITH_AUTOCAST)
+def test_products_may_be_in_bfloat16(name):
+    """Losses are nearly the same, and what is learnt stays float32."""
+    quick, changes = QUICK[name], {"hidden": (16,)}  # without hidden layers there are no products but the last
+    plain, halves = (
+        learner(quick._replace(oracle=dataclasses.replace(quick.oracle, autocast=autocast, **changes)), 3)
+        for autocast in (False, True)
+    )
+    told, ours = plain.update(), halves.update()
+    assert ours != told
+    loss = "loss" if "loss" in told else "value_loss"
+    assert ours[loss] == pytest.approx(told[loss], rel=0.2)
+    layers = halves.policies[0].layers if hasattr(halves.policies[0], "layers") else halves.policies[0].core
+    assert {part.dtype for layer in layers for part in layer} == {torch.float32}
 
 
 def test_hyperparameters_load_without_torch():

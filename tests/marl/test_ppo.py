@@ -224,7 +224,8 @@ def test_diverging_losses_stop_with_the_update():
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"steps": 100}, "less than one rollout"),
+        ({"steps": 100}, "less than one update"),
+        ({"steps": 8192, "normalise_observations": True}, "at least two rollouts, 16384"),
         ({"minibatches": 7}, "must divide"),
         ({"clip": 0.0}, "clip"),
         ({"learning_rate": float("nan")}, "learning_rate"),

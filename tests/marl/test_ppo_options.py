@@ -16,7 +16,7 @@ from marl.collect import Collector
 from marl.gaussian import GaussianPolicy
 from marl.heads import head_of
 from marl.losses import gae
-from marl.networks import in_bfloat16, policy_layers, policy_outputs
+from marl.networks import computing, policy_layers, policy_outputs
 from marl.oracles import PPO
 from marl.oracles.ppo_trainee import next_values
 from marl.policies import NeuralPolicy
@@ -247,13 +247,15 @@ def test_bfloat16_is_of_products_alone():
     assert trainee.parameters.vector.dtype == trainee.parameters.mean.dtype == torch.float32
     seen = learner.collector.rollouts[0].observations[0]
     exact, near = policy_outputs(trainee.actor, seen), trainee.act(0, learner.collector.rollouts[0], 0)
-    assert torch.equal(near, policy_outputs(in_bfloat16(trainee.actor), seen))
+    assert torch.equal(near, policy_outputs(computing(trainee.actor, autocast=True), seen))
     assert 0 < (near - exact)[: len(exact)].abs().max() < 0.1
     assert max(metrics["approx_kl"] for metrics in told) < 1e-4  # ratios are 1 but for rounding
 
 
 def test_advantages_may_stay_as_they_are():
-    raw, scaled = (replace(SHORT, normalise_advantages=kept).learner(brigade_mixture(64), [1], 3) for kept in (0, 1))
+    raw, scaled = (
+        replace(SHORT, normalise_advantages=kept).learner(brigade_mixture(64), [1], 3) for kept in (False, True)
+    )
     norms = [learner.update()["actor_grad_norm"] for learner in (raw, scaled)]
     assert norms[0] > 10 * norms[1]  # rewards of Bucket Brigade are tens
 

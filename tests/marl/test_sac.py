@@ -24,6 +24,7 @@ from marl.networks import layer_inputs, policy_outputs
 from marl.oracles import SAC
 from marl.oracles.sac_kinds import input_gradient, kind_of
 from marl.oracles.sac_learner import SoftTrainee
+from marl.scales import RewardScale
 from marl.soft import (
     Choices,
     choice_gradient,
@@ -457,6 +458,13 @@ def test_random_play_keeps_to_its_uniforms():
     same = (actions[1:] == actions[:-1]).all(1)
     assert same.tolist() == [step % 3 != 0 for step in range(1, 11)]
     assert actions.std() > 0.4
+
+
+def test_rewards_without_bounds_have_no_scale():
+    """Not a number: what counts in it is not either, and is told by the seat and the step."""
+    scale = RewardScale()
+    assert scale.follow(torch.ones(3)) == 1
+    assert np.isnan(scale.follow(torch.tensor([1.0, torch.inf])))
 
 
 def test_weights_that_are_no_longer_finite_are_told():
