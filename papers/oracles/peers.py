@@ -5,9 +5,10 @@ Stable-Baselines3 and sb3-contrib, each with the hyperparameters that rl-baselin
 (recurrent) and CartPole-v1 (without memory).
 """
 
+import operator
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,11 @@ class Peer:
         return Flickering(env, self.blank) if self.blank else env
 
 
-def falling(start: float) -> Callable[[float], float]:
-    """The zoo's `lin_`: from `start` to 0 as what remains of the steps goes from 1 to 0."""
-    return lambda remaining: remaining * start
+def plain(setting: Any) -> Any:
+    """A setting as the algorithm takes it: the zoo's "lin_0.2" falls from 0.2 to 0 as what remains goes from 1 to 0."""
+    if isinstance(setting, str) and setting.startswith("lin_"):
+        return partial(operator.mul, float(setting.removeprefix("lin_")))
+    return setting
 
 
 PPO_CART_POLE = {
@@ -56,11 +59,9 @@ PPO_CART_POLE = {
     "gamma": 0.98,
     "n_epochs": 20,
     "ent_coef": 0.0,
-    "learning_rate": 0.001,
-    "clip_range": 0.2,
+    "learning_rate": "lin_0.001",
+    "clip_range": "lin_0.2",
 }
-FALLING = ("learning_rate", "clip_range")
-"""Settings of PPO on CartPole that fall linearly to 0."""
 PEERS = {
     "ppo_cart_pole": Peer("PPO", "CartPole-v1", 100_000, PPO_CART_POLE, num_envs=8),
     "dqn_cart_pole": Peer(
@@ -161,7 +162,7 @@ def run(task: str, seed: int, steps: int | None = None) -> Line:
     )
     return {
         "task": task,
-        "learner": f"stable-baselines3 {peer.algorithm}",
+        "learner": f"{type(model).__module__.partition('.')[0].replace('_', '-')} {peer.algorithm}",
         "seed": seed,
         "steps": int(model.num_timesteps),
         "mean": float(np.mean(returns)),
@@ -186,9 +187,7 @@ def learner(peer: Peer, seed: int) -> tuple[Any, Any]:
     env = make_vec_env(peer.make, n_envs=peer.num_envs, seed=seed)
     if peer.normalize:
         env = VecNormalize(env, gamma=peer.settings["gamma"])
-    settings, network = dict(peer.settings), dict(peer.network)
-    if peer.settings is PPO_CART_POLE:
-        settings |= {name: falling(settings[name]) for name in FALLING}
+    settings, network = {name: plain(value) for name, value in peer.settings.items()}, dict(peer.network)
     if "activation_fn" in network:
         network["activation_fn"] = getattr(nn, network["activation_fn"])
     policy = "MlpLstmPolicy" if peer.algorithm == "RecurrentPPO" else "MlpPolicy"

@@ -66,17 +66,22 @@ def row(name: str, task: Task, ours: Lines, theirs: Lines) -> list[str]:
     sign = "≥" if task.better == "higher" else "≤"
     bar = f"{sign} {task.bar:g} {task.unit}" + (f" in {task.enough} of {len(task.seeds)} seeds" if task.enough else "")
     title = f"[{task.title}](figures/{name}.png)" if ours and ours[0]["curve"]["steps"] else task.title
-    cells = [title, bar, *_numbers(ours, "score"), verdict(task, ours)]
-    return [*cells, *_numbers(theirs, "mean", theirs[0]["learner"] if theirs else task.beside)]
+    middle, seeds = _numbers(ours, "score", len(task.seeds))
+    cells = [title, bar, middle, seeds, verdict(task, ours)]
+    if not theirs:
+        return [*cells, task.beside, ""]
+    middle, seeds = _numbers(theirs, "mean", len(task.seeds))
+    missing = "" if len(theirs) == len(task.seeds) else f" ({len(theirs)} of {len(task.seeds)} seeds)"
+    return [*cells, f"{theirs[0]['learner']}{missing} {middle}".strip(), seeds]
 
 
-def _numbers(lines: Lines, key: str, name: str = "") -> list[str]:
-    if not lines:
-        return [name, ""]
+def _numbers(lines: Lines, key: str, wanted: int) -> list[str]:
+    """The interquartile mean with its interval, of as many seeds as are wanted; and each seed's."""
     scores = [line[key] for line in lines]
+    if len(scores) < wanted:
+        return ["", ", ".join(map(told, scores))]
     found = interval(scores)
-    middle = f"{told(found.iqm)} [{told(found.low)}, {told(found.high)}]"
-    return [f"{name} {middle}".strip(), ", ".join(map(told, scores))]
+    return [f"{told(found.iqm)} [{told(found.low)}, {told(found.high)}]", ", ".join(map(told, scores))]
 
 
 def told(score: float) -> str:
