@@ -1,5 +1,6 @@
 """Learning curves of a task: ours and others', one line a seed and their mean."""
 
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def curves(task: Task, ours: list[dict[str, Any]], theirs: list[dict[str, Any]])
         axis.axhline(task.bar, color=BAR, linewidth=1, linestyle="--", label=f"bar, {task.bar:g}")
     axis.set_xlabel("environment steps")
     axis.set_ylabel("return, exploring")
-    axis.set_title(task.title, fontsize=9)
+    axis.set_title(fill(task.title, 72), fontsize=9)
     axis.legend(fontsize=7)
     return figure
 

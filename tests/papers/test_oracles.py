@@ -195,13 +195,15 @@ def test_every_task_that_was_run_has_a_figure():
 
 @pytest.mark.parametrize("case", select("rl_thresholds", id="rl-flickering-cartpole"))
 def test_a_memory_is_worth_twice_the_return_where_observations_flicker(case):
-    with_memory, without = (
-        interval([line["score"] for line in table.of(read(OURS), name, TASKS[name].seeds)]).iqm
-        for name in ("recurrent_ppo_flickering", "ppo_flickering")
-    )
+    """Greedily, and in the last part of the training, where the published plateau of 176 is without a memory."""
     assert case["expected"]["require"] == "LSTM >= 2x MLP and LSTM > 400"
-    assert with_memory > 400
-    assert with_memory >= 2 * without
+    for earned in (lambda line: line["score"], lambda line: line["curve"]["return"][-1]):
+        with_memory, without = (
+            interval([earned(line) for line in table.of(read(OURS), name, TASKS[name].seeds)]).iqm
+            for name in ("recurrent_ppo_flickering", "ppo_flickering")
+        )
+        assert with_memory > 400
+        assert with_memory >= 2 * without
 
 
 @pytest.mark.slow
