@@ -319,7 +319,7 @@ def test_networks_may_be_trained_on_cuda_and_their_training_gone_on_with(tmp_pat
         ("ppo --game pong --against folow", "'follow'"),
         ("ppo --game pong --against runs/none", "there is no run, and no policy, at runs/none"),
         ("ppo --game pong --start runs/none", "there is no policy at runs/none"),
-        ("ppo --steps 5", "steps=5 is less than one rollout"),
+        ("ppo --steps 5", "steps=5 is less than one update"),
         ("ppo --seat 1", "seat must be one of 0..0"),
         ("ppo --device cuda:99", "cuda:99"),
         ("dqn --game pendulum", "DQN cannot train player_0 of pendulum"),
