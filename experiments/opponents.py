@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -16,7 +17,7 @@ from games.scripted import profile
 from games.versus import Cast, Populations
 from marl.atomic import BrokenCheckpoint, verify, whole_folder
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
-from marl.oracles import JointTraining, Oracle
+from marl.oracles import BehaviouralCloning, JointTraining, Oracle
 from marl.policy_files import load_policy, save_policy
 from marl.psro import game_lanes, learning_lanes
 from metasolvers import marginal
@@ -26,6 +27,8 @@ TRAINED = "policy"
 """Folder, and unit of work, of what a training made."""
 TOGETHER = "together"
 """Folder of who learned beside it, in joint training."""
+EXPERT = "expert"
+"""Files of who is imitated, beside those of the opponents."""
 
 
 class Opponents(NamedTuple):
@@ -170,15 +173,25 @@ def _check_plays(against: str, placed: Opponents, game: Game | Playable) -> None
                 raise ValueError(f"{against} cannot play the other seats of this game: {error}") from error
 
 
-def save_opponents(folder: Path, placed: Opponents, seat: int, start: Policy | None) -> None:
-    """Write the others' policies, named by player and number, their sigma, and the policy that training starts from."""
+def save_opponents(
+    folder: Path, placed: Opponents, seat: int, start: Policy | None = None, expert: Policy | None = None
+) -> None:
+    """Write the others' policies, named by player and number, and their sigma; with them, if there are any, the policy
+    that training starts from, and the expert it imitates.
+    """
     with whole_folder(folder) as path:
         np.save(path / SIGMA, placed.sigma, allow_pickle=False)
         for player, population in enumerate(placed.populations):
             for number, policy in enumerate(population if player != seat else ()):
                 save_policy(policy, path / f"{player}-{number}")
-        if start is not None:
-            save_policy(start, path / "start")
+        for name, given in (("start", start), (EXPERT, expert)):
+            if given is not None:
+                save_policy(given, path / name)
+
+
+def with_own_expert(oracle: Oracle, folder: Path) -> Oracle:
+    """The oracle; one that imitates an expert does the one that `save_opponents` wrote into the folder."""
+    return replace(oracle, expert=str(folder / EXPERT)) if isinstance(oracle, BehaviouralCloning) else oracle
 
 
 def load_opponents(folder: Path, game: Game | Playable, seat: int) -> tuple[Opponents, Policy | None]:

@@ -28,6 +28,7 @@ from marl import failpoints
 from marl.checkpoint import PolicyStore
 from marl.networks import orthogonal_layers
 from marl.oracles import ORACLES
+from marl.oracles.behavioural_cloning_learner import CloningLearner
 from marl.oracles.ppo_learner import PPOLearner
 from marl.policies import NeuralPolicy
 from marl.population import deviation_value
@@ -43,6 +44,8 @@ TINY = (
 )
 UPDATES = 8
 SLOW = pytest.mark.slow
+STORED = "tests/data/run/policies/train-1-0/policy"
+"""Files of a policy for another game than is meant."""
 
 
 @pytest.fixture(autouse=True)
@@ -302,6 +305,29 @@ def test_the_start_is_where_learning_starts(finished: Path, tmp_path: Path) -> N
     assert new.layers[0][0].equal(old.layers[0][0])
 
 
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_a_clone_needs_its_experts_files_to_begin_with_alone(
+    epochs: int, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the expert has played, and after that."""
+    straight, run, update = tmp_path / "straight", tmp_path / "run", CloningLearner.update
+    expert = Path(shutil.copytree(finished / "policy", tmp_path / "expert"))
+    given = ["behavioural_cloning", "--smoke", *PONG, "--expert", str(expert / "policy"), "--run-dir"]
+
+    def exploding(learner: CloningLearner) -> dict[str, float]:
+        if learner.epochs == epochs:
+            raise FloatingPointError
+        return update(learner)
+
+    assert main([*given, str(straight)]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(CloningLearner, "update", exploding)
+        assert main([*given, str(run)]) == 2
+    shutil.rmtree(expert)
+    assert resumed(run) == 0
+    assert contents(run) == contents(straight)
+
+
 @pytest.mark.gpu
 def test_networks_may_be_trained_on_cuda_and_their_training_gone_on_with(tmp_path: Path) -> None:
     run = tmp_path / "run"
@@ -325,6 +351,11 @@ def test_networks_may_be_trained_on_cuda_and_their_training_gone_on_with(tmp_pat
         ("dqn --game pendulum", "DQN cannot train player_0 of pendulum"),
         ("exact --game pong", "Exact cannot train player_0 of pong"),
         ("behavioural_cloning", "BehaviouralCloning cannot train player_0 of cart_pole"),
+        (
+            "behavioural_cloning --expert nowhere",
+            "'nowhere.json'): name those of a policy, without endings, by --expert",
+        ),
+        (f"behavioural_cloning --expert {STORED}", "the expert NeuralPolicy(features="),
         ("ppo --run-dir tests", "neither empty nor a run"),
         ("--resume --run-dir runs/none", "there is no run at runs/none"),
         ("--resume --run-dir tests/data/run", "is a run of psro: this takes runs of train only"),
