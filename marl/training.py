@@ -131,7 +131,10 @@ class Training:
                 remove(damaged)
             return
         for problem in broken.values():
-            raise problem
+            raise BrokenCheckpoint(
+                f"{problem}; no checkpoint in {folder} is whole: restore that folder from a copy, or remove it to "
+                "begin the training again"
+            ) from problem
 
     def _load(self, path: Path) -> None:
         about = read_json(path / ABOUT)

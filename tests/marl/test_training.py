@@ -162,12 +162,15 @@ def test_of_a_damaged_checkpoint_the_one_before_takes_the_place(
     assert weights(again.run()) == straight[0]
 
 
-def test_where_all_are_damaged_nothing_is_begun_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["state.json", "training.json", "manifest.json"])
+def test_where_all_are_damaged_nothing_is_begun_anew(file: str, tmp_path: Path) -> None:
     begun(tmp_path)
-    (tmp_path / "00000000" / "state.json").unlink()
-    with pytest.raises(BrokenCheckpoint, match=r"00000000/state.json is missing"):
+    (tmp_path / "00000000" / file).unlink()
+    with pytest.raises(BrokenCheckpoint, match=rf"00000000/{file} is missing.* or remove it to begin"):
         begun(tmp_path)
     assert names(tmp_path) == [0]
+    shutil.rmtree(tmp_path)
+    assert begun(tmp_path).update == 0
 
 
 @pytest.mark.parametrize(
