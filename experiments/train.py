@@ -162,8 +162,10 @@ def _tell_oracles(given: list[str]) -> NoReturn:
     choices = parser.add_subparsers(metavar="ORACLE", required=True)
     for name, kind in ORACLES.items():
         choices.add_parser(name, help=(kind.__doc__ or "").partition("\n")[0])
-    parser.parse_args(given)
-    raise AssertionError("an oracle is required")
+    if {"-h", "--help"} & set(given):
+        parser.print_help()
+        parser.exit()
+    parser.error(f"name an oracle first ({', '.join(ORACLES)}), as in: counterplay train ppo --game cart_pole")
 
 
 def began_as(folder: Path) -> Config:

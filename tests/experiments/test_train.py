@@ -381,6 +381,15 @@ def test_impossible_values_exit_with_2(option: str, capsys: pytest.CaptureFixtur
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("options", ["", "--game cart_pole"])
+def test_who_names_no_oracle_is_told_where_it_stands(options: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(options.split())
+    assert end.value.code == 2
+    err = capsys.readouterr().err
+    assert f"error: name an oracle first ({', '.join(ORACLES)}), as in: counterplay train ppo --game cart_pole" in err
+
+
 def test_another_training_is_not_gone_on_with(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = ["--run-dir", str(finished)]
     for options, message in (
