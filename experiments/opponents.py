@@ -160,7 +160,16 @@ def _meta_strategy(run: Path, seat: int) -> Opponents:
 
 
 def _check_plays(against: str, placed: Opponents, game: Game | Playable) -> None:
-    """Raises ValueError unless everybody can take a step of the game."""
+    """Raises ValueError unless everybody sees what it was made for, and can take a step of the game."""
+    for agent, space, population in zip(game.agents, game.observation_spaces, placed.populations, strict=True):
+        shape = space.shape or ()
+        for policy in population:
+            features = getattr(policy, "features", None)
+            if len(shape) == 1 and features not in (None, *shape):
+                raise ValueError(
+                    f"{against} cannot play the other seats of this game: {agent} observes {shape[0]} features, "
+                    f"{policy!r} was made for {features}"
+                )
     for number in range(max(map(len, placed.populations))):
         everyone = [[population[min(number, len(population) - 1)]] for population in placed.populations]
         with closing(lanes_of(game, 1)) as lanes:
