@@ -87,11 +87,15 @@ def lanes_to_learn(
 def beginnings(oracle: Oracle, others: Opponents, seat: int, start: Policy | None) -> dict[int, Policy]:
     """Policies to go on from, by seat; in joint training the others' too, where their seats do not learn.
 
-    Raises ValueError for a mixture of others there, and where the seat itself does not learn.
+    Raises ValueError for a mixture of others there, where the seat itself does not learn, and where seats are to learn
+    that there are not.
     """
     known = {} if start is None else {seat: start}
     if not isinstance(oracle, JointTraining) or oracle.opponents or not oracle.learning_seats:
         return known
+    players = range(len(others.populations))
+    if not set(oracle.learning_seats) <= set(players):
+        raise ValueError(f"learning_seats must be among the players, 0..{players[-1]}, got {oracle.learning_seats}")
     if seat not in oracle.learning_seats:
         raise ValueError(f"seat {seat} is none of those that learn, {oracle.learning_seats}: name one of them")
     if max(map(len, others.populations)) > 1:
