@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from games.game import Lanes, Policy
+from games.numbers import whole
 from marl.collect import Returns
 from marl.demonstrations import demonstrate
 from marl.imitation import Student
@@ -103,7 +104,7 @@ class CloningLearner:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.epochs = state["epochs"]
+        self.epochs = whole("epochs", state["epochs"], 0)
         self.returns.load_state_dict(state["returns"])
         for student, saved in zip(self.students, state["students"], strict=True):
             student.load_state_dict(saved)

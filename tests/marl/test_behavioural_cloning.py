@@ -280,6 +280,13 @@ def test_resumed_training_equals_straight_training_bit_for_bit(tmp_path):
         assert all(map(torch.equal, ours, theirs))
 
 
+def test_epochs_that_cannot_have_been_are_not_loaded(tmp_path):
+    first = learner(tmp_path)
+    for epochs in (-1, 1.5, "1"):
+        with pytest.raises(ValueError, match="epochs must be a whole number"):
+            first.load_state_dict(first.state_dict() | {"epochs": epochs})
+
+
 def test_an_expert_that_has_played_is_needed_no_more(tmp_path):
     first = learner(tmp_path)
     first.update()
