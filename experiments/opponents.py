@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -16,7 +17,7 @@ from games.scripted import profile
 from games.versus import Cast, Populations
 from marl.atomic import BrokenCheckpoint, verify, whole_folder
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
-from marl.oracles import JointTraining, Oracle
+from marl.oracles import BehaviouralCloning, JointTraining, Oracle
 from marl.policy_files import load_policy, save_policy
 from marl.psro import game_lanes, learning_lanes
 from metasolvers import marginal
@@ -26,6 +27,8 @@ TRAINED = "policy"
 """Folder, and unit of work, of what a training made."""
 TOGETHER = "together"
 """Folder of who learned beside it, in joint training."""
+EXPERT = "expert"
+"""Files of who is imitated, beside those of the opponents."""
 
 
 class Opponents(NamedTuple):
@@ -84,11 +87,15 @@ def lanes_to_learn(
 def beginnings(oracle: Oracle, others: Opponents, seat: int, start: Policy | None) -> dict[int, Policy]:
     """Policies to go on from, by seat; in joint training the others' too, where their seats do not learn.
 
-    Raises ValueError for a mixture of others there, and where the seat itself does not learn.
+    Raises ValueError for a mixture of others there, where the seat itself does not learn, and where seats are to learn
+    that there are not.
     """
     known = {} if start is None else {seat: start}
     if not isinstance(oracle, JointTraining) or oracle.opponents or not oracle.learning_seats:
         return known
+    players = range(len(others.populations))
+    if not set(oracle.learning_seats) <= set(players):
+        raise ValueError(f"learning_seats must be among the players, 0..{players[-1]}, got {oracle.learning_seats}")
     if seat not in oracle.learning_seats:
         raise ValueError(f"seat {seat} is none of those that learn, {oracle.learning_seats}: name one of them")
     if max(map(len, others.populations)) > 1:
@@ -157,7 +164,16 @@ def _meta_strategy(run: Path, seat: int) -> Opponents:
 
 
 def _check_plays(against: str, placed: Opponents, game: Game | Playable) -> None:
-    """Raises ValueError unless everybody can take a step of the game."""
+    """Raises ValueError unless everybody sees what it was made for, and can take a step of the game."""
+    for agent, space, population in zip(game.agents, game.observation_spaces, placed.populations, strict=True):
+        shape = space.shape or ()
+        for policy in population:
+            features = getattr(policy, "features", None)
+            if len(shape) == 1 and features not in (None, *shape):
+                raise ValueError(
+                    f"{against} cannot play the other seats of this game: {agent} observes {shape[0]} features, "
+                    f"{policy!r} was made for {features}"
+                )
     for number in range(max(map(len, placed.populations))):
         everyone = [[population[min(number, len(population) - 1)]] for population in placed.populations]
         with closing(lanes_of(game, 1)) as lanes:
@@ -170,15 +186,25 @@ def _check_plays(against: str, placed: Opponents, game: Game | Playable) -> None
                 raise ValueError(f"{against} cannot play the other seats of this game: {error}") from error
 
 
-def save_opponents(folder: Path, placed: Opponents, seat: int, start: Policy | None) -> None:
-    """Write the others' policies, named by player and number, their sigma, and the policy that training starts from."""
+def save_opponents(
+    folder: Path, placed: Opponents, seat: int, start: Policy | None = None, expert: Policy | None = None
+) -> None:
+    """Write the others' policies, named by player and number, and their sigma; with them, if there are any, the policy
+    that training starts from, and the expert it imitates.
+    """
     with whole_folder(folder) as path:
         np.save(path / SIGMA, placed.sigma, allow_pickle=False)
         for player, population in enumerate(placed.populations):
             for number, policy in enumerate(population if player != seat else ()):
                 save_policy(policy, path / f"{player}-{number}")
-        if start is not None:
-            save_policy(start, path / "start")
+        for name, given in (("start", start), (EXPERT, expert)):
+            if given is not None:
+                save_policy(given, path / name)
+
+
+def with_own_expert(oracle: Oracle, folder: Path) -> Oracle:
+    """The oracle; one that imitates an expert does the one that `save_opponents` wrote into the folder."""
+    return replace(oracle, expert=str(folder / EXPERT)) if isinstance(oracle, BehaviouralCloning) else oracle
 
 
 def load_opponents(folder: Path, game: Game | Playable, seat: int) -> tuple[Opponents, Policy | None]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar, g
 import tyro
 
 from games.spelling import unknown
-from marl.oracles import ORACLES, PPO, Exact, Oracle
+from marl.oracles import ORACLES, PPO, BehaviouralCloning, Exact, Oracle
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from games.game import Game, Playable, Policy
+    from games.game import Game, Lanes, Playable, Policy
     from games.versus import Populations
 
 LITTLE: dict[str, Any] = {"steps": 512, "num_lanes": 16, "horizon": 16, "epochs": 1, "minibatches": 1, "hidden": (16,)}
@@ -174,10 +174,12 @@ def untrained(
     try:
         with lanes_to_learn(oracle, game, others, seat, alone=alone) as (lanes, seats):
             policy = oracle.learner(lanes, seats, 0, start=beginnings(oracle, others, seat, start)).policies[seat]
+            if isinstance(oracle, BehaviouralCloning):
+                _check_expert(oracle, lanes)
         check_savable(policy)
         if isinstance(oracle, Exact):
             _check_told_apart(game, seat)
-    except (ValueError, ModuleNotFoundError) as error:
+    except (ValueError, ModuleNotFoundError, FileNotFoundError) as error:
         which, agent = type(oracle).__name__, game.agents[seat]
         raise ValueError(f"{which} cannot train {agent} of {name}: {error}{_advice(game, seat)}") from error
     return policy
@@ -196,6 +198,14 @@ def _advice(game: "Game | Playable", seat: int) -> str:
     if len(game.observation_spaces[seat].shape) > 1:
         return '; or give the environment images="flat"'
     return ""
+
+
+def _check_expert(oracle: BehaviouralCloning, lanes: "Lanes") -> None:
+    """Raises ValueError for an expert that cannot take a step of the lanes, FileNotFoundError for one without files."""
+    from marl.demonstrations import demonstrate
+    from marl.oracles.behavioural_cloning_learner import expert_of
+
+    demonstrate(lanes, [expert_of(oracle)] * len(lanes.agents), 1)
 
 
 def _check_told_apart(game: "Game | Playable", seat: int) -> None:

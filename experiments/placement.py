@@ -10,6 +10,7 @@ from analysis.load import command_of
 from experiments.config import Configured, Recorded
 from experiments.oracles import with_oracle
 from experiments.run import RunFolder, create, invocation, read_settings, resume
+from marl.atomic import digest
 from marl.oracles import ORACLES
 
 if TYPE_CHECKING:
@@ -21,9 +22,19 @@ PLACEMENT = ("name", "run_dir", "workers", "resume", "smoke")
 
 def opened(config: Recorded, game: "Game | Playable") -> RunFolder:
     """The run folder of what is played, made or resumed. Raises ValueError or OSError where that cannot be."""
+    files = config.files | expert_files(config)
     if config.resume:
-        return resume(config.folder, settings(config), config.extendable, config.files)
-    return create(config.folder, settings(config), resume_command(config), config.files, packages_of(game))
+        return resume(config.folder, settings(config), config.extendable, files)
+    return create(config.folder, settings(config), resume_command(config), files, packages_of(game))
+
+
+def expert_files(config: Recorded) -> dict[str, str]:
+    """SHA-256 of the files of the expert that a run of PSRO imitates, by path; a training has copies of its own."""
+    oracle = getattr(config, "behavioural_cloning", None)
+    if oracle is None or config.command == "train":
+        return {}
+    files = [Path(oracle.expert + suffix) for suffix in (".json", ".safetensors")]
+    return {str(file): digest(file) for file in files if file.exists()}
 
 
 def packages_of(game: "Game | Playable") -> list[str]:

@@ -17,7 +17,7 @@ from experiments.known_settings import settings_of
 from experiments.options import AnyGame, Placed, as_name, early
 from experiments.oracles import REGISTRY, check_oracle, chosen, small, untrained
 from experiments.stop import Stop, guarded
-from marl.oracles import ORACLES, Oracle
+from marl.oracles import ORACLES, BehaviouralCloning, Oracle
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ class Lesson(NamedTuple):
     others: "Opponents | None"
     """None where they are in the run's folder."""
     start: "Policy | None"
+    expert: "Policy | None" = None
+    """Who is imitated; None where nobody is, and where it is in the run's folder."""
 
 
 def configuration(oracle: str, **values: Any) -> Config:
@@ -160,8 +162,10 @@ def _tell_oracles(given: list[str]) -> NoReturn:
     choices = parser.add_subparsers(metavar="ORACLE", required=True)
     for name, kind in ORACLES.items():
         choices.add_parser(name, help=(kind.__doc__ or "").partition("\n")[0])
-    parser.parse_args(given)
-    raise AssertionError("an oracle is required")
+    if {"-h", "--help"} & set(given):
+        parser.print_help()
+        parser.exit()
+    parser.error(f"name an oracle first ({', '.join(ORACLES)}), as in: counterplay train ppo --game cart_pole")
 
 
 def began_as(folder: Path) -> Config:
@@ -192,7 +196,12 @@ def planned(config: Config) -> Lesson:
     others = opponents(config.against, game, config.seat)
     start = None if config.start is None else policy_at(Path(config.start))
     untrained(game, config.game, oracle, *others, config.seat, start, alone=False)
-    return Lesson(config, game, oracle, device, others, start)
+    expert = None
+    if isinstance(oracle, BehaviouralCloning):
+        from marl.oracles.behavioural_cloning_learner import expert_of
+
+        expert = expert_of(oracle)
+    return Lesson(config, game, oracle, device, others, start, expert)
 
 
 if __name__ == "__main__":

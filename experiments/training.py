@@ -25,6 +25,7 @@ from experiments.opponents import (
     met,
     save_opponents,
     together,
+    with_own_expert,
 )
 from experiments.placement import settings
 from experiments.run import RunFolder, changes, interpreter, invocation, to_lines
@@ -68,15 +69,16 @@ def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
     for note in changes(run.path, config.device):
         print(note)
     if lesson.others is not None:
-        save_opponents(folder, lesson.others, config.seat, lesson.start)
+        save_opponents(folder, lesson.others, config.seat, lesson.start, lesson.expert)
     others, start = load_opponents(folder, lesson.game, config.seat)
+    lesson = lesson._replace(oracle=with_own_expert(lesson.oracle, folder))
     kept = trackers(run)
     with display(VIEW) as show:
         if TRAINED not in store:
             trained, company = Course(lesson, run, stop, show, kept).trained(others, start)
             failpoint("unit finished")
             if company is not None:
-                save_opponents(run.path / TOGETHER, company, config.seat, None)
+                save_opponents(run.path / TOGETHER, company, config.seat)
             store.save(TRAINED, trained.policy, trained.curve)
         else:
             for tracker in kept:

@@ -1,5 +1,6 @@
 """What learners remember: the latest transitions (replay), or a uniform sample of all there ever were (reservoir)."""
 
+import sys
 from collections.abc import Mapping
 from math import prod
 from typing import Any
@@ -160,7 +161,12 @@ class Replay:
         return {"next": self._next, "rows": self.rows.state_dict(self.size)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.size, self._next = self.rows.load_state_dict(state["rows"]), state["next"]
+        """Go on from a `state_dict()`. Raises ValueError for one that no replay of this capacity and parts has."""
+        size = self.rows.load_state_dict(state["rows"])
+        following = whole("next", state["next"], 0, self.capacity - 1)
+        if size < self.capacity and following != size:
+            raise ValueError(f"after {size:,} of {self.capacity:,} rows the next has that number, got {following:,}")
+        self.size, self._next = size, following
 
 
 class Reservoir:
@@ -208,8 +214,11 @@ class Reservoir:
         return {"seen": self.seen, "generator": generator, "rows": rows}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.rows.load_state_dict(state["rows"])
-        self.seen, self._generator.bit_generator.state = state["seen"], state["generator"]
+        """Go on from a `state_dict()`. Raises ValueError for one that no reservoir of this capacity and parts has."""
+        size, seen = self.rows.load_state_dict(state["rows"]), whole("seen", state["seen"], 0, sys.maxsize)
+        if size != min(seen, self.capacity):
+            raise ValueError(f"of {seen:,} rows {min(seen, self.capacity):,} are kept, got {size:,}")
+        self.seen, self._generator.bit_generator.state = seen, state["generator"]
 
 
 def reservoir_places(seen: int, capacity: int, uniforms: np.ndarray) -> np.ndarray:

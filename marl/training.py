@@ -4,11 +4,13 @@ import importlib.metadata
 import json
 import logging
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from games.game import Policy
+from games.numbers import real, whole
 from marl.atomic import BrokenCheckpoint, read_json, remove, sweep, to_json
 from marl.oracles import Learner, Progress
 from marl.state_files import load_state, save_state
@@ -16,6 +18,8 @@ from marl.state_files import load_state, save_state
 log = logging.getLogger(__name__)
 
 ABOUT = "training.json"
+UNLOADABLE = (LookupError, TypeError, ValueError, RuntimeError, AttributeError, StopIteration, ArithmeticError)
+"""What learners raise of states that are not theirs."""
 
 
 class Training:
@@ -131,7 +135,10 @@ class Training:
                 remove(damaged)
             return
         for problem in broken.values():
-            raise problem
+            raise BrokenCheckpoint(
+                f"{problem}; no checkpoint in {folder} is whole: restore that folder from a copy, or remove it to "
+                "begin the training again"
+            ) from problem
 
     def _load(self, path: Path) -> None:
         about = read_json(path / ABOUT)
@@ -140,7 +147,8 @@ class Training:
                 {**about["about"], "version of counterplay": about["counterplay"]},
                 {**self.about, "version of counterplay": self.version},
             )
-            update, steps, curve = int(about["update"]), int(about["steps"]), list(about["curve"])
+            update, steps = (whole(name, about[name], 0, sys.maxsize) for name in ("update", "steps"))
+            curve = _checked_curve(about["curve"])
         except (KeyError, TypeError, ValueError) as error:
             raise BrokenCheckpoint(f"{path / ABOUT} is not as a training writes it ({error})") from error
         if differing:
@@ -148,13 +156,26 @@ class Training:
         state = load_state(path)
         try:
             self.learner.load_state_dict(state)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            self.learner.finished  # noqa: B018 - raises where what it counts is no number
+        except UNLOADABLE as error:
             raise BrokenCheckpoint(f"{path} is no state of this learner ({error})") from error
         self.update, self.steps, self.curve = update, steps, curve
 
     def _checkpoints(self, folder: Path) -> list[Path]:
         """Newest first."""
         return sorted((path for path in folder.glob("[0-9]*") if path.is_dir()), reverse=True)
+
+
+def _checked_curve(curve: Any) -> list[dict[str, float]]:
+    """Reports as they were saved. Raises ValueError for what are none."""
+    if not isinstance(curve, list):
+        raise ValueError(f"curve should be a list of reports, got {curve!r}")
+    for report in curve:
+        if not isinstance(report, dict) or not {"update", "steps"} <= report.keys():
+            raise ValueError(f"a report should hold update and steps, got {report!r}")
+        for name, value in report.items():
+            real(f"{name} of a report", value)
+    return curve
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

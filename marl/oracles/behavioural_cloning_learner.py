@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from games.game import Lanes, Policy
+from games.numbers import whole
 from marl.collect import Returns
 from marl.demonstrations import demonstrate
 from marl.imitation import Student
@@ -14,8 +15,23 @@ from marl.oracles.oracle import diverged, named
 from marl.policy_files import load_policy
 
 
+def expert_of(settings: BehaviouralCloning) -> Policy:
+    """Who is imitated. Raises FileNotFoundError without its files, ValueError for what they do not hold."""
+    try:
+        return load_policy(settings.expert)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"the expert's files are not there ({error}): name those of a policy, without endings, by --expert, the "
+            "setting expert"
+        ) from error
+
+
 class CloningLearner:
-    """Implements `marl.oracles.Learner`; see `BehaviouralCloning.learner`."""
+    """Implements `marl.oracles.Learner`; see `BehaviouralCloning.learner`.
+
+    The expert's files are read by the first update: once it has played, and that is part of a loaded state, they are
+    not needed any more.
+    """
 
     def __init__(
         self,
@@ -30,7 +46,6 @@ class CloningLearner:
         if not settings.expert:
             raise ValueError("behavioural cloning needs an expert: the files of a policy, without their endings")
         self.settings, self.lanes, self.seats, self.epochs = settings, lanes, tuple(seats), 0
-        self.expert = load_policy(settings.expert)
         self.returns = Returns(lanes.num_lanes, len(seats), device)
         spaces = zip(lanes.observation_spaces, lanes.action_spaces, strict=True)
         self.students = [
@@ -53,7 +68,8 @@ class CloningLearner:
         `return` and `return_error` are of the expert's play. `loss` is the epoch's mean, `uniform_loss` that of who
         knows nothing but what is legal; `miss` how often the likeliest choice is not the expert's, or how far off the
         mean action is, in widths of the box; `held_out_loss` and `held_out_miss` the same after the epoch, in lanes
-        that are not learnt from. Raises FloatingPointError where a loss or a weight is no longer finite.
+        that are not learnt from. Raises FloatingPointError where a loss or a weight is no longer finite; the first also
+        as `expert_of` does, and ValueError for an expert that cannot play the seats.
         """
         settings = self.settings
         if not self.epochs:
@@ -72,7 +88,8 @@ class CloningLearner:
 
     def _watch(self) -> None:
         settings, device = self.settings, self.returns.current.device
-        expert = self.expert.to(device) if hasattr(self.expert, "to") else self.expert
+        expert: Any = expert_of(settings)
+        expert = expert.to(device) if hasattr(expert, "to") else expert
         steps = settings.total_steps // settings.num_lanes
         shown, self.returns = demonstrate(self.lanes, [expert] * len(self.seats), steps, device)
         for student, demonstrations in zip(self.students, shown, strict=True):
@@ -87,7 +104,7 @@ class CloningLearner:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.epochs = state["epochs"]
+        self.epochs = whole("epochs", state["epochs"], 0)
         self.returns.load_state_dict(state["returns"])
         for student, saved in zip(self.students, state["students"], strict=True):
             student.load_state_dict(saved)

@@ -36,7 +36,7 @@ class Learner(Protocol):
         """
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from the `state_dict()` of a learner with equal arguments."""
+        """Go on from the `state_dict()` of a learner with equal arguments, which is not checked (`Training` does)."""
 
 
 @runtime_checkable

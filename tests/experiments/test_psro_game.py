@@ -19,9 +19,11 @@ from experiments.placement import settings
 from experiments.psro import Config, main, parse, sharing, sides
 from experiments.report import summary
 from experiments.stop import Stop, guarded
+from games.policies import Uniform
 from games.processes import WorkerDied
 from marl.atomic import digest
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
+from marl.policy_files import save_policy
 from marl.population import evaluate
 from marl.shared import evaluate_shared
 from tests.experiments.test_run_folder import documented
@@ -345,3 +347,16 @@ def test_help_leaves_torch_and_environments_alone() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "--score-against" in done.stdout
+
+
+def test_a_run_is_not_gone_on_with_by_another_expert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    expert, run = tmp_path / "expert.json", tmp_path / "run"
+    save_policy(Uniform((3,), flat=True), expert.with_suffix(""))
+    cloning = ["--oracle", "behavioural_cloning", "--behavioural-cloning.expert", str(expert.with_suffix(""))]
+    given = ["--smoke", "--game", "rock_paper_scissors", *cloning, "--meta-solver", "uniform", "--run-dir", str(run)]
+    assert main([*given, *ALONE]) == 0
+    assert json.loads((run / "run.json").read_text())["files"] == {str(expert): digest(expert)}
+    expert.write_text(expert.read_text() + " ")
+    capsys.readouterr()
+    assert main([*given, "--resume"]) == 2
+    assert f"{expert} has changed since {run} was started" in capsys.readouterr().err

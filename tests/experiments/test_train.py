@@ -28,6 +28,7 @@ from marl import failpoints
 from marl.checkpoint import PolicyStore
 from marl.networks import orthogonal_layers
 from marl.oracles import ORACLES
+from marl.oracles.behavioural_cloning_learner import CloningLearner
 from marl.oracles.ppo_learner import PPOLearner
 from marl.policies import NeuralPolicy
 from marl.population import deviation_value
@@ -43,6 +44,8 @@ TINY = (
 )
 UPDATES = 8
 SLOW = pytest.mark.slow
+STORED = "tests/data/run/policies/train-1-0/policy"
+"""Files of a policy for another game than is meant."""
 
 
 @pytest.fixture(autouse=True)
@@ -302,6 +305,29 @@ def test_the_start_is_where_learning_starts(finished: Path, tmp_path: Path) -> N
     assert new.layers[0][0].equal(old.layers[0][0])
 
 
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_a_clone_needs_its_experts_files_to_begin_with_alone(
+    epochs: int, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the expert has played, and after that."""
+    straight, run, update = tmp_path / "straight", tmp_path / "run", CloningLearner.update
+    expert = Path(shutil.copytree(finished / "policy", tmp_path / "expert"))
+    given = ["behavioural_cloning", "--smoke", *PONG, "--expert", str(expert / "policy"), "--run-dir"]
+
+    def exploding(learner: CloningLearner) -> dict[str, float]:
+        if learner.epochs == epochs:
+            raise FloatingPointError
+        return update(learner)
+
+    assert main([*given, str(straight)]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(CloningLearner, "update", exploding)
+        assert main([*given, str(run)]) == 2
+    shutil.rmtree(expert)
+    assert resumed(run) == 0
+    assert contents(run) == contents(straight)
+
+
 @pytest.mark.gpu
 def test_networks_may_be_trained_on_cuda_and_their_training_gone_on_with(tmp_path: Path) -> None:
     run = tmp_path / "run"
@@ -318,13 +344,21 @@ def test_networks_may_be_trained_on_cuda_and_their_training_gone_on_with(tmp_pat
         ("ppo --game ponk", "'pong'"),
         ("ppo --game pong --against folow", "'follow'"),
         ("ppo --game pong --against runs/none", "there is no run, and no policy, at runs/none"),
+        (f"ppo --game signaling --against {STORED}", "listener_0 observes 4 features, NeuralPolicy("),
+        ("joint --game pong --learning-seats 5", "learning_seats must be among the players, 0..1, got (5,)"),
+        ("joint --game pong --learning-seats -1", "learning_seats must be among the players, 0..1, got (-1,)"),
         ("ppo --game pong --start runs/none", "there is no policy at runs/none"),
-        ("ppo --steps 5", "steps=5 is less than one rollout"),
+        ("ppo --steps 5", "steps=5 is less than one update"),
         ("ppo --seat 1", "seat must be one of 0..0"),
         ("ppo --device cuda:99", "cuda:99"),
         ("dqn --game pendulum", "DQN cannot train player_0 of pendulum"),
         ("exact --game pong", "Exact cannot train player_0 of pong"),
         ("behavioural_cloning", "BehaviouralCloning cannot train player_0 of cart_pole"),
+        (
+            "behavioural_cloning --expert nowhere",
+            "'nowhere.json'): name those of a policy, without endings, by --expert",
+        ),
+        (f"behavioural_cloning --expert {STORED}", "the expert NeuralPolicy(features="),
         ("ppo --run-dir tests", "neither empty nor a run"),
         ("--resume --run-dir runs/none", "there is no run at runs/none"),
         ("--resume --run-dir tests/data/run", "is a run of psro: this takes runs of train only"),
@@ -348,6 +382,15 @@ def test_impossible_values_exit_with_2(option: str, capsys: pytest.CaptureFixtur
         main(["ppo", *option.split()])
     assert end.value.code == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", ["", "--game cart_pole"])
+def test_who_names_no_oracle_is_told_where_it_stands(options: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(options.split())
+    assert end.value.code == 2
+    err = capsys.readouterr().err
+    assert f"error: name an oracle first ({', '.join(ORACLES)}), as in: counterplay train ppo --game cart_pole" in err
 
 
 def test_another_training_is_not_gone_on_with(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:

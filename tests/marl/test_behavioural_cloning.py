@@ -280,6 +280,23 @@ def test_resumed_training_equals_straight_training_bit_for_bit(tmp_path):
         assert all(map(torch.equal, ours, theirs))
 
 
+def test_epochs_that_cannot_have_been_are_not_loaded(tmp_path):
+    first = learner(tmp_path)
+    for epochs in (-1, 1.5, "1"):
+        with pytest.raises(ValueError, match="epochs must be a whole number"):
+            first.load_state_dict(first.state_dict() | {"epochs": epochs})
+
+
+def test_an_expert_that_has_played_is_needed_no_more(tmp_path):
+    first = learner(tmp_path)
+    first.update()
+    for file in tmp_path.glob("balancing.*"):
+        file.unlink()
+    again = first.settings.learner(GameLanes(CART_POLE, 64), [0], 0)
+    again.load_state_dict(first.state_dict())
+    np.testing.assert_equal(again.update(), first.update())
+
+
 def test_fitting_goes_on_from_a_policy(tmp_path):
     first = learner(tmp_path)
     first.update()
@@ -331,8 +348,8 @@ def test_experts_must_fit(tmp_path):
         _demonstrate_lock()
     with pytest.raises(ValueError, match="needs an expert"):
         BehaviouralCloning().learner(GameLanes(CART_POLE, 64), [0], 0)
-    with pytest.raises(FileNotFoundError):
-        BehaviouralCloning("nowhere").learner(GameLanes(CART_POLE, 64), [0], 0)
+    with pytest.raises(FileNotFoundError, match=r"nowhere.json.* name those of a policy"):
+        BehaviouralCloning("nowhere").learner(GameLanes(CART_POLE, 64), [0], 0).update()
 
 
 def _demonstrate_lock():

@@ -90,6 +90,21 @@ def test_a_saved_buffer_goes_on_where_it_was(kind):
         kind(3, PARTS).load_state_dict(saved)
 
 
+@pytest.mark.parametrize(
+    ("rows", "key", "values"),
+    [(7, "next", (6, 8, -1, 10, 10**9, "7", None)), (12, "next", (-1, 10)), (7, "seen", (6, 8, -1, 7.5, "7"))],
+)
+def test_places_that_no_buffer_has_are_not_loaded(rows, key, values):
+    buffer = Replay(10, PARTS) if key == "next" else Reservoir(10, PARTS, seed=3)
+    for part in (range(7), range(7, rows)):
+        buffer.push(batch(part))
+    saved = buffer.state_dict()
+    buffer.load_state_dict(saved)
+    for value in values:
+        with pytest.raises(ValueError, match=rf"{key} must be a whole number|the next has that number|are kept, got 7"):
+            buffer.load_state_dict(saved | {key: value})
+
+
 @pytest.mark.parametrize("kind", [Replay, lambda capacity, parts: Reservoir(capacity, parts, seed=3)])
 def test_rows_that_do_not_fit_are_refused(kind):
     buffer, rows = kind(10, PARTS), batch(range(3))

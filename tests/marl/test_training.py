@@ -16,9 +16,10 @@ from games import make
 from games.game import Policy
 from games.lanes import GameLanes
 from marl import failpoints
-from marl.atomic import BrokenCheckpoint
+from marl.atomic import BrokenCheckpoint, read_json, to_json
 from marl.oracles import ORACLES, PPO, Learner
 from marl.policies import NeuralPolicy
+from marl.state_files import load_state, save_state
 from marl.training import Training
 from tests.marl.small_games import Lock
 from tests.marl.test_oracles import QUICK, chosen, learner
@@ -162,12 +163,15 @@ def test_of_a_damaged_checkpoint_the_one_before_takes_the_place(
     assert weights(again.run()) == straight[0]
 
 
-def test_where_all_are_damaged_nothing_is_begun_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["state.json", "training.json", "manifest.json"])
+def test_where_all_are_damaged_nothing_is_begun_anew(file: str, tmp_path: Path) -> None:
     begun(tmp_path)
-    (tmp_path / "00000000" / "state.json").unlink()
-    with pytest.raises(BrokenCheckpoint, match=r"00000000/state.json is missing"):
+    (tmp_path / "00000000" / file).unlink()
+    with pytest.raises(BrokenCheckpoint, match=rf"00000000/{file} is missing.* or remove it to begin"):
         begun(tmp_path)
     assert names(tmp_path) == [0]
+    shutil.rmtree(tmp_path)
+    assert begun(tmp_path).update == 0
 
 
 @pytest.mark.parametrize(
@@ -195,6 +199,33 @@ def test_a_state_of_another_learner_is_told(tmp_path: Path) -> None:
     begun(tmp_path)
     with pytest.raises(BrokenCheckpoint, match="00000000 is no state of this learner"):
         Training(PPO_.learner(GameLanes(Lock(wheels=(7, 3)), 32), [0], 3), tmp_path, ABOUT, every=1)
+
+
+def edited(checkpoint: Path, state: dict[str, Any], about: dict[str, Any]) -> None:
+    """Change a checkpoint, and its manifest too."""
+    kept, told = load_state(checkpoint), read_json(checkpoint / "training.json")
+    shutil.rmtree(checkpoint)
+    save_state(checkpoint, kept | state, {"training.json": to_json(told | about)})
+
+
+@pytest.mark.parametrize(
+    "state", [{"updates": "x"}, {"lanes": {"seed": 3, "units": ["train"], "steps": 0, "state": []}}]
+)
+def test_a_state_that_was_edited_is_told(state: dict[str, Any], tmp_path: Path) -> None:
+    begun(tmp_path)
+    edited(tmp_path / "00000000", state, {})
+    with pytest.raises(BrokenCheckpoint, match="00000000 is no state of this learner"):
+        begun(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "about", [{"update": -1}, {"steps": 2.5}, {"curve": "x"}, {"curve": [1]}, {"curve": [{"update": 1, "steps": "x"}]}]
+)
+def test_a_progress_that_was_edited_is_told(about: dict[str, Any], tmp_path: Path) -> None:
+    begun(tmp_path)
+    edited(tmp_path / "00000000", {}, about)
+    with pytest.raises(BrokenCheckpoint, match=r"training.json is not as a training writes it"):
+        begun(tmp_path)
 
 
 def test_environments_that_own_their_state_train_without_checkpoints(
