@@ -9,6 +9,7 @@ from gymnasium.spaces import Box
 
 from games.game import Array, Lanes, Policy, factors
 from games.lanes import to_numpy
+from games.numbers import whole
 from games.noise import Purpose
 from marl.buffers import Parts, Replay
 from marl.collect import Returns, check_finite, check_legal
@@ -108,7 +109,7 @@ class Experience:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.played = state["played"]
+        self.played = whole("played", state["played"], 0)
         self.lanes.load_state_dict(state["lanes"])
         self.returns.load_state_dict(state["returns"])
         for replay, saved in zip(self.replays, state["replays"], strict=True):

@@ -79,9 +79,9 @@ class BehaviouralCloning(Oracle):
     ) -> Learner:
         """A network for every seat of the lanes, which are reset; all of them are played by the expert. See `Oracle`.
 
-        Raises ValueError where lanes and seats do not fit, without an expert, and for a policy to start from that is not
-        of the kind that is handed out. The first update loads the expert: it raises FileNotFoundError without its files,
-        and ValueError where it cannot play the lanes.
+        Raises ValueError where lanes and seats do not fit, without an expert, and for a policy to start from that is
+        not of the kind that is handed out. The first update loads the expert: it raises FileNotFoundError without its
+        files, and ValueError where it cannot play the lanes.
         """
         from marl.oracles.behavioural_cloning_learner import CloningLearner  # torch takes a second to import
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from games.game import Lanes
+from games.numbers import whole
 from marl.buffers import Replay
 from marl.experience import Experience
 from marl.oracles.checks import check_lanes
@@ -93,7 +94,7 @@ class OffPolicyLearner:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.done_updates = state["updates"]
+        self.done_updates = whole("updates", state["updates"], 0, self.settings.updates)
         self.experience.load_state_dict(state["experience"])
         for trainee, saved in zip(self.trainees, state["trainees"], strict=True):
             trainee.load_state_dict(saved)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from games.game import Lanes, Policy
+from games.numbers import whole
 from marl.collect import Collector, Rollout
 from marl.heads import head_of
 from marl.networks import Layers
@@ -136,7 +137,7 @@ class PPOLearner:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.done_updates = state["updates"]
+        self.done_updates = whole("updates", state["updates"], 0, self.settings.updates)
         self.lanes.load_state_dict(state["lanes"])
         self.collector.returns.load_state_dict(state["returns"])
         self.collector.played = self.done_updates * self.settings.horizon
