@@ -9,8 +9,8 @@ from gymnasium.spaces import Box
 
 from games.game import Array, Lanes, Policy, factors
 from games.lanes import to_numpy
-from games.numbers import whole
 from games.noise import Purpose
+from games.numbers import whole
 from marl.buffers import Parts, Replay
 from marl.collect import Returns, check_finite, check_legal
 from marl.decisions import Decisions, transition_parts
