@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence, Sized
 
 import numpy as np
 from array_api_compat import array_namespace, device
+from gymnasium.spaces import Box
 from numpy.typing import ArrayLike
 
 from games.game import Array, Lanes, Legal, Memory, Outcome, Policy
@@ -44,6 +45,7 @@ class Cast:
 
     def __init__(self, lanes: Lanes, populations: Populations, sigma: np.ndarray, seats: Sequence[int]):
         self.lanes, self.seats = lanes, tuple(seats)
+        self._dtypes = [str(space.dtype) if isinstance(space, Box) else "int64" for space in lanes.action_spaces]
         self.draw_from(populations, sigma)
 
     def draw_from(self, populations: Populations, sigma: np.ndarray) -> None:
@@ -82,7 +84,10 @@ class Cast:
         self._memory = self._memories()
 
     def act(self) -> dict[int, Array]:
-        """The cast's actions: seat -> [B] or [B, factors]."""
+        """The cast's actions: seat -> [B] or [B, factors].
+
+        Raises ValueError naming the agent and the policy that chose actions of another kind or shape.
+        """
         return {seat: self._act(column, seat) for column, seat in enumerate(self.seats)}
 
     def recast(self, done: Array) -> None:
@@ -142,21 +147,31 @@ class Cast:
             policy = policies[index]
             masks = None if legal is None else tuple(mask[rows] for mask in legal)
             memory: Memory = tree_map(lambda leaf, rows=rows: leaf[rows], self._memory[column, index])
-            chosen, memory = policy.act(observation[rows], masks, memory, noise[rows, : policy.noise_size])
-            self._check(seat, policy, chosen, int(mine.sum()))
+            seen = observation[rows]
+            chosen, memory = policy.act(seen, masks, memory, noise[rows, : policy.noise_size])
+            self._check(seat, policy, chosen, seen)
             self._remember(column, index, rows, memory)
             if actions is None:
-                actions = xp.zeros((self.lanes.num_lanes, *chosen.shape[1:]), dtype=chosen.dtype, device=device(chosen))
+                # Not in the dtype of whoever comes first: what others choose might not fit it.
+                dtype = getattr(xp, self._dtypes[seat])
+                actions = xp.zeros((self.lanes.num_lanes, *chosen.shape[1:]), dtype=dtype, device=device(chosen))
             actions[rows] = chosen
         return actions
 
-    def _check(self, seat: int, policy: Policy, chosen: Array, rows: int) -> None:
-        wanted = (rows, *(self.lanes.action_spaces[seat].shape or ()))
-        if tuple(chosen.shape) != wanted:
-            agent, got = self.lanes.agents[seat], tuple(chosen.shape)
-            raise ValueError(
-                f"{agent} acts in {rows} lanes by {wanted}, got {got} from {policy!r}: was that made for this seat?"
-            )
+    def _check(self, seat: int, policy: Policy, chosen: Array, seen: Array) -> None:
+        """Raises ValueError unless the choice for what the policy has seen is of the seat's shape and dtype."""
+        wanted, dtype = (len(seen), *(self.lanes.action_spaces[seat].shape or ())), self._dtypes[seat]
+        if not isinstance(chosen, type(seen)):
+            got = f"a {type(chosen).__name__}"
+        elif tuple(chosen.shape) != wanted or not _is_of(chosen, dtype):
+            got = f"{tuple(chosen.shape)} of {chosen.dtype}"
+        else:
+            return
+        agent, kind = self.lanes.agents[seat], type(seen).__name__
+        raise ValueError(
+            f"{agent} acts in {len(seen)} lanes by a {kind} {wanted} of {dtype}, got {got} from {policy!r}: was that "
+            "made for this seat?"
+        )
 
     def _remember(self, column: int, index: int, rows: Array | slice, memory: Memory) -> None:
         def put(old: Array, new: Array) -> Array:
@@ -164,6 +179,13 @@ class Cast:
             return old
 
         tree_map(put, self._memory[column, index], memory)
+
+
+def _is_of(array: Array, dtype: str) -> bool:
+    """Whether an array is of a dtype; integers of any size serve as any others."""
+    xp = array_namespace(array)
+    wanted = getattr(xp, dtype)
+    return array.dtype == wanted or (xp.isdtype(array.dtype, "integral") and xp.isdtype(wanted, "integral"))
 
 
 class Versus:

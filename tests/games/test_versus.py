@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -229,20 +230,44 @@ def test_a_changed_cast_goes_on_from_its_state():
 
 
 @dataclass(frozen=True)
-class Column:
-    """One action too few axes, or too many: [B, 1] where [B] is wanted."""
+class Says:
+    """Chooses whatever its answer to what it sees is."""
 
+    answer: Callable
     noise_size: int = 0
 
     def start(self, lanes):
         return None
 
     def act(self, observation, legal, memory, noise):
-        return np.zeros((len(observation), 1), np.int64), None
+        return self.answer(observation), None
 
 
-def test_actions_of_another_shape_are_refused_with_the_policy_that_chose_them():
-    lanes = Versus(GameLanes(matching_pennies(), 4), [[Always(0)], [Column()]], np.ones((1, 1)), (0,))
+@pytest.mark.parametrize("sigma", [[[0.0, 1.0]], [[0.5, 0.5]]])
+@pytest.mark.parametrize(
+    ("answer", "got"),
+    [
+        (lambda seen: np.zeros((len(seen), 1), np.int64), r"\(\d+, 1\) of int64"),
+        (lambda seen: np.full(len(seen), 1.7), r"\(\d+,\) of float64"),
+        (lambda seen: np.full(len(seen), np.nan), r"\(\d+,\) of float64"),
+        (lambda seen: np.ones(len(seen), bool), r"\(\d+,\) of bool"),
+        (lambda seen: [0] * len(seen), "a list"),
+        (lambda seen: 0, "a int"),
+        (lambda seen: None, "a NoneType"),
+    ],
+)
+def test_actions_of_another_shape_or_kind_are_refused_with_the_policy_that_chose_them(answer, got, sigma):
+    population = [Always(0), Says(answer)]
+    lanes = Versus(GameLanes(rock_paper_scissors(), 64), [[Always(0)], population], sigma, (0,))
     lanes.reset(0)
-    with pytest.raises(ValueError, match=r"player_1 acts in 4 lanes by \(4,\), got \(4, 1\) from Column"):
-        lanes.step((np.zeros(4, np.int64),))
+    with pytest.raises(ValueError, match=rf"player_1 acts in \d+ lanes by a ndarray .* of int64, got {got} from Says"):
+        lanes.step((np.zeros(64, np.int64),))
+
+
+def test_integers_of_any_size_are_mixed_without_loss():
+    small, large = Says(lambda seen: np.zeros(len(seen), np.int8)), Always(299)
+    lanes = GameLanes(NormalForm(np.zeros((2, 1, 300))), B)
+    lanes.reset(0)
+    cast = Cast(lanes, [[Always(0)], [small, large]], np.array([[0.5, 0.5]]), [1])
+    cast.start()
+    np.testing.assert_array_equal(cast.act()[1], np.where(cast.profile[:, 0] == 0, 0, 299))
