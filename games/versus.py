@@ -1,6 +1,8 @@
 """Seats played by populations: one joint profile per lane and episode, drawn from a meta-strategy."""
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
+from functools import reduce
+from operator import and_
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -42,9 +44,11 @@ class Cast:
     profile: np.ndarray
     """[B, M] who plays the M cast seats of every lane."""
     _memory: dict[tuple[int, int], Memory]
+    _forbidden: dict[int, Array]  # [B] by column, where the last choice was not legal; if not told yet
 
     def __init__(self, lanes: Lanes, populations: Populations, sigma: np.ndarray, seats: Sequence[int]):
         self.lanes, self.seats = lanes, tuple(seats)
+        self._forbidden = {}
         self._dtypes = [str(space.dtype) if isinstance(space, Box) else "int64" for space in lanes.action_spaces]
         self.draw_from(populations, sigma)
 
@@ -86,15 +90,22 @@ class Cast:
     def act(self) -> dict[int, Array]:
         """The cast's actions: seat -> [B] or [B, factors].
 
-        Raises ValueError naming the agent and the policy that chose actions of another kind or shape.
+        Raises ValueError naming the agent and the policy that chose actions of another kind or shape, or what is not
+        legal; the latter is raised by `recast` where the lanes live on a GPU, whose answers it awaits anyway.
         """
-        return {seat: self._act(column, seat) for column, seat in enumerate(self.seats)}
+        self._forbidden = {}
+        actions = {seat: self._act(column, seat) for column, seat in enumerate(self.seats)}
+        if all(str(device(wrong)) == "cpu" for wrong in self._forbidden.values()):
+            self._refuse(map(to_numpy, self._forbidden.values()))
+        return actions
 
     def recast(self, done: Array) -> None:
         """Draw new profiles, and start memories afresh, on the lanes of done [B]."""
-        if not done.any():
+        news = array_namespace(done).stack([done, *self._forbidden.values()]) if self._forbidden else done[None]
+        if not news.any():
             return
-        ended = to_numpy(done)
+        ended, *forbidden = to_numpy(news)
+        self._refuse(forbidden)
         self.profile = np.where(ended[:, None], self._draw(), self.profile)
         for (column, index), memory in self._memory.items():
             fresh = self._fresh(self.seats[column], index, done)
@@ -156,6 +167,8 @@ class Cast:
                 dtype = getattr(xp, self._dtypes[seat])
                 actions = xp.zeros((self.lanes.num_lanes, *chosen.shape[1:]), dtype=dtype, device=device(chosen))
             actions[rows] = chosen
+        if legal is not None:
+            self._forbidden[column] = self.lanes.acting[:, seat] & ~_allowed(legal, actions)
         return actions
 
     def _check(self, seat: int, policy: Policy, chosen: Array, seen: Array) -> None:
@@ -173,6 +186,18 @@ class Cast:
             "made for this seat?"
         )
 
+    def _refuse(self, forbidden: Iterable[np.ndarray]) -> None:
+        """Raises ValueError for the first lane of [B], one for each of `self._forbidden`, where that is so."""
+        for column, wrong in zip(self._forbidden, forbidden, strict=True):
+            if wrong.any():
+                lane, seat = int(wrong.argmax()), self.seats[column]
+                policy = self.populations[seat][self.profile[lane, column]]
+                raise ValueError(
+                    f"{self.lanes.agents[seat]} chose an action in lane {lane} that is not legal there: {policy!r} has "
+                    "to keep to what `act` is told to be legal"
+                )
+        self._forbidden = {}
+
     def _remember(self, column: int, index: int, rows: Array | slice, memory: Memory) -> None:
         def put(old: Array, new: Array) -> Array:
             old[rows] = new
@@ -186,6 +211,14 @@ def _is_of(array: Array, dtype: str) -> bool:
     xp = array_namespace(array)
     wanted = getattr(xp, dtype)
     return array.dtype == wanted or (xp.isdtype(array.dtype, "integral") and xp.isdtype(wanted, "integral"))
+
+
+def _allowed(legal: tuple[Array, ...], actions: Array) -> Array:
+    """[B] whether actions [B] or [B, factors] are legal in every factor; those beyond its choices count as the last."""
+    lanes = array_namespace(actions).arange(len(actions), device=device(actions))
+    choices = actions[:, None] if actions.ndim == 1 else actions
+    found = (mask[lanes, choices[:, factor].clip(0, mask.shape[1] - 1)] for factor, mask in enumerate(legal))
+    return reduce(and_, found)
 
 
 class Versus:
