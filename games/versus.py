@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence, Sized
 from functools import reduce
 from operator import and_
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -83,7 +84,10 @@ class Cast:
         self._memory = self._memories() | carried
 
     def start(self) -> None:
-        """Cast every lane; call after the lanes were reset."""
+        """Cast every lane; call after the lanes were reset.
+
+        Raises ValueError naming the agent and the policy whose memory is not of all lanes.
+        """
         self.profile = self._draw()
         self._memory = self._memories()
 
@@ -91,7 +95,8 @@ class Cast:
         """The cast's actions: seat -> [B] or [B, factors].
 
         Raises ValueError naming the agent and the policy that chose actions of another kind or shape, or what is not
-        legal; the latter is raised by `recast` where the lanes live on a GPU, whose answers it awaits anyway.
+        legal, or whose memory changes its shape. What is not legal on a GPU is told by `recast`, which awaits an answer
+        of it anyway.
         """
         self._forbidden = {}
         actions = {seat: self._act(column, seat) for column, seat in enumerate(self.seats)}
@@ -124,8 +129,18 @@ class Cast:
             self._memory[key] = tree_map(lambda leaf: put_like(next(leaves), leaf), memory)
 
     def _fresh(self, seat: int, index: int, where: Array) -> Memory:
-        """Memory of fresh episodes on all lanes, in arrays like `where`."""
-        return put_like(self.populations[seat][index].start(self.lanes.num_lanes), where)
+        """Memory of fresh episodes on all lanes, in arrays like `where`.
+
+        Raises ValueError where a part of it is not [B, ...].
+        """
+        policy, lanes = self.populations[seat][index], self.lanes.num_lanes
+        memory = put_like(policy.start(lanes), where)
+        if any(leaf.shape[:1] != (lanes,) for leaf in tree_leaves(memory)):
+            raise ValueError(
+                f"memory of {self.lanes.agents[seat]} must be arrays [{lanes}, ...] in nested tuples, or None; got "
+                f"{_shapes(memory)} from the start of {policy!r}"
+            )
+        return memory
 
     def _draw(self) -> np.ndarray:
         uniforms = to_numpy(self.lanes.noise(Purpose.CAST, 1))[:, 0]
@@ -157,11 +172,11 @@ class Cast:
             rows = slice(None) if mine.all() else put_like(np.flatnonzero(mine), observation)
             policy = policies[index]
             masks = None if legal is None else tuple(mask[rows] for mask in legal)
-            memory: Memory = tree_map(lambda leaf, rows=rows: leaf[rows], self._memory[column, index])
+            old: Memory = tree_map(lambda leaf, rows=rows: leaf[rows], self._memory[column, index])
             seen = observation[rows]
-            chosen, memory = policy.act(seen, masks, memory, noise[rows, : policy.noise_size])
+            chosen, memory = policy.act(seen, masks, old, noise[rows, : policy.noise_size])
             self._check(seat, policy, chosen, seen)
-            self._remember(column, index, rows, memory)
+            self._remember(column, index, rows, old, memory)
             if actions is None:
                 # Not in the dtype of whoever comes first: what others choose might not fit it.
                 dtype = getattr(xp, self._dtypes[seat])
@@ -198,10 +213,20 @@ class Cast:
                 )
         self._forbidden = {}
 
-    def _remember(self, column: int, index: int, rows: Array | slice, memory: Memory) -> None:
-        def put(old: Array, new: Array) -> Array:
-            old[rows] = new
-            return old
+    def _remember(self, column: int, index: int, rows: Array | slice, old: Memory, memory: Memory) -> None:
+        """Write the memory after an action where the old one of these rows was. Raises ValueError for unlike ones."""
+        if memory is None and old is None:
+            return
+        if (wanted := _shapes(old)) != (got := _shapes(memory)):
+            seat = self.seats[column]
+            raise ValueError(
+                f"memory of {self.lanes.agents[seat]} must keep the shapes {wanted}, got {got} from "
+                f"{self.populations[seat][index]!r}"
+            )
+
+        def put(whole: Array, new: Array) -> Array:
+            whole[rows] = new
+            return whole
 
         tree_map(put, self._memory[column, index], memory)
 
@@ -211,6 +236,15 @@ def _is_of(array: Array, dtype: str) -> bool:
     xp = array_namespace(array)
     wanted = getattr(xp, dtype)
     return array.dtype == wanted or (xp.isdtype(array.dtype, "integral") and xp.isdtype(wanted, "integral"))
+
+
+def _shapes(tree: Memory) -> Any:
+    """The leaves' shapes, in the same nested tuples; of what is no array, its type."""
+    if isinstance(tree, tuple):
+        return tuple(_shapes(branch) for branch in tree)
+    if tree is None:
+        return None
+    return list(tree.shape) if hasattr(tree, "shape") else type(tree).__name__
 
 
 def _allowed(legal: tuple[Array, ...], actions: Array) -> Array:

@@ -321,6 +321,55 @@ def test_every_factor_has_to_be_legal(factor):
         cast.act()
 
 
+@dataclass(frozen=True)
+class Recalls:
+    """Begins with some memory of so many lanes, and makes another one of it as it acts."""
+
+    begins: Callable
+    goes_on: Callable
+    noise_size: int = 0
+
+    def start(self, lanes):
+        return self.begins(lanes)
+
+    def act(self, observation, legal, memory, noise):
+        return np.zeros(len(observation), np.int64), self.goes_on(memory)
+
+
+def three(lanes):
+    return (np.zeros((lanes, 3)),)
+
+
+@pytest.mark.parametrize("sigma", [[[0.0, 1.0]], [[0.5, 0.5]]])
+@pytest.mark.parametrize(
+    ("begins", "goes_on", "complaint"),
+    [
+        (three, lambda memory: None, r"must keep the shapes \(\[\d+, 3\],\), got None from Recalls"),
+        (three, lambda memory: memory * 2, r"must keep the shapes \(\[\d+, 3\],\), got \(\[\d+, 3\], \[\d+, 3\]\)"),
+        (three, lambda memory: (memory[0][:, :1],), r"must keep the shapes \(\[\d+, 3\],\), got \(\[\d+, 1\],\)"),
+        (three, lambda memory: (memory[0][:1],), r"must keep the shapes \(\[\d+, 3\],\), got \(\[1, 3\],\)"),
+        (three, lambda memory: memory[0], r"must keep the shapes \(\[\d+, 3\],\), got \[\d+, 3\]"),
+        (lambda lanes: None, lambda memory: np.zeros(64), r"must keep the shapes None, got \[64\]"),
+        (
+            lambda lanes: three(1),
+            lambda memory: memory,
+            r"must be arrays \[64, ...\] .* got \(\[1, 3\],\) from the start",
+        ),
+        (lambda lanes: 0, lambda memory: memory, r"must be arrays \[64, ...\] .* got \[\] from the start of Recalls"),
+    ],
+)
+def test_memories_of_another_shape_are_refused_with_the_policy_whose_they_are(begins, goes_on, complaint, sigma):
+    populations = [[Always(0)], [Always(0), Recalls(begins, goes_on)]]
+    lanes = Versus(GameLanes(matching_pennies(), 64), populations, sigma, (0,))
+
+    def play() -> None:
+        lanes.reset(0)
+        lanes.step((np.zeros(64, np.int64),))
+
+    with pytest.raises(ValueError, match=f"memory of player_1 {complaint}"):
+        play()
+
+
 def test_integers_of_any_size_are_mixed_without_loss():
     small, large = Says(lambda seen, legal: np.zeros(len(seen), np.int8)), Always(299)
     lanes = GameLanes(NormalForm(np.zeros((2, 1, 300))), B)
