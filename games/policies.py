@@ -73,9 +73,9 @@ class UniformBox:
         return None
 
     def act(self, observation: Array, legal: Legal, memory: None, noise: Array) -> tuple[Array, None]:
-        columns = [
-            noise[:, i] * (high - low) + low for i, (low, high) in enumerate(zip(self.low, self.high, strict=True))
-        ]
+        # Halves are added, which is exact, since the width of a box may be beyond float32 where its bounds are not.
+        halves = [(0.5 * low, 0.5 * high) for low, high in zip(self.low, self.high, strict=True)]
+        columns = [2 * (noise[:, i] * (high - low) + low) for i, (low, high) in enumerate(halves)]
         actions = array_namespace(noise).stack(columns, axis=1)
         return actions.reshape(-1, *self.shape), None
 

@@ -1,9 +1,13 @@
 """Seats played by populations: one joint profile per lane and episode, drawn from a meta-strategy."""
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
+from functools import reduce
+from operator import and_
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device
+from gymnasium.spaces import Box
 from numpy.typing import ArrayLike
 
 from games.game import Array, Lanes, Legal, Memory, Outcome, Policy
@@ -41,9 +45,12 @@ class Cast:
     profile: np.ndarray
     """[B, M] who plays the M cast seats of every lane."""
     _memory: dict[tuple[int, int], Memory]
+    _forbidden: dict[int, Array]  # [B] by column, where the last choice was not legal; if not told yet
 
     def __init__(self, lanes: Lanes, populations: Populations, sigma: np.ndarray, seats: Sequence[int]):
         self.lanes, self.seats = lanes, tuple(seats)
+        self._forbidden = {}
+        self._dtypes = [str(space.dtype) if isinstance(space, Box) else "int64" for space in lanes.action_spaces]
         self.draw_from(populations, sigma)
 
     def draw_from(self, populations: Populations, sigma: np.ndarray) -> None:
@@ -77,19 +84,33 @@ class Cast:
         self._memory = self._memories() | carried
 
     def start(self) -> None:
-        """Cast every lane; call after the lanes were reset."""
+        """Cast every lane; call after the lanes were reset.
+
+        Raises ValueError naming the agent and the policy whose memory is not of all lanes.
+        """
         self.profile = self._draw()
         self._memory = self._memories()
 
     def act(self) -> dict[int, Array]:
-        """The cast's actions: seat -> [B] or [B, factors]."""
-        return {seat: self._act(column, seat) for column, seat in enumerate(self.seats)}
+        """The cast's actions: seat -> [B] or [B, factors].
+
+        Raises ValueError naming the agent and the policy that chose actions of another kind or shape, or what is not
+        legal, or whose memory changes its shape. What is not legal on a GPU is told by `recast`, which awaits an answer
+        of it anyway.
+        """
+        self._forbidden = {}
+        actions = {seat: self._act(column, seat) for column, seat in enumerate(self.seats)}
+        if all(str(device(wrong)) == "cpu" for wrong in self._forbidden.values()):
+            self._refuse(map(to_numpy, self._forbidden.values()))
+        return actions
 
     def recast(self, done: Array) -> None:
         """Draw new profiles, and start memories afresh, on the lanes of done [B]."""
-        if not done.any():
+        news = array_namespace(done).stack([done, *self._forbidden.values()]) if self._forbidden else done[None]
+        if not news.any():
             return
-        ended = to_numpy(done)
+        ended, *forbidden = to_numpy(news)
+        self._refuse(forbidden)
         self.profile = np.where(ended[:, None], self._draw(), self.profile)
         for (column, index), memory in self._memory.items():
             fresh = self._fresh(self.seats[column], index, done)
@@ -108,8 +129,18 @@ class Cast:
             self._memory[key] = tree_map(lambda leaf: put_like(next(leaves), leaf), memory)
 
     def _fresh(self, seat: int, index: int, where: Array) -> Memory:
-        """Memory of fresh episodes on all lanes, in arrays like `where`."""
-        return put_like(self.populations[seat][index].start(self.lanes.num_lanes), where)
+        """Memory of fresh episodes on all lanes, in arrays like `where`.
+
+        Raises ValueError where a part of it is not [B, ...].
+        """
+        policy, lanes = self.populations[seat][index], self.lanes.num_lanes
+        memory = put_like(policy.start(lanes), where)
+        if any(leaf.shape[:1] != (lanes,) for leaf in tree_leaves(memory)):
+            raise ValueError(
+                f"memory of {self.lanes.agents[seat]} must be arrays [{lanes}, ...] in nested tuples, or None; got "
+                f"{_shapes(memory)} from the start of {policy!r}"
+            )
+        return memory
 
     def _draw(self) -> np.ndarray:
         uniforms = to_numpy(self.lanes.noise(Purpose.CAST, 1))[:, 0]
@@ -141,29 +172,87 @@ class Cast:
             rows = slice(None) if mine.all() else put_like(np.flatnonzero(mine), observation)
             policy = policies[index]
             masks = None if legal is None else tuple(mask[rows] for mask in legal)
-            memory: Memory = tree_map(lambda leaf, rows=rows: leaf[rows], self._memory[column, index])
-            chosen, memory = policy.act(observation[rows], masks, memory, noise[rows, : policy.noise_size])
-            self._check(seat, policy, chosen, int(mine.sum()))
-            self._remember(column, index, rows, memory)
+            old: Memory = tree_map(lambda leaf, rows=rows: leaf[rows], self._memory[column, index])
+            seen = observation[rows]
+            chosen, memory = policy.act(seen, masks, old, noise[rows, : policy.noise_size])
+            self._check(seat, policy, chosen, seen)
+            self._remember(column, index, rows, old, memory)
             if actions is None:
-                actions = xp.zeros((self.lanes.num_lanes, *chosen.shape[1:]), dtype=chosen.dtype, device=device(chosen))
+                # Not in the dtype of whoever comes first: what others choose might not fit it.
+                dtype = getattr(xp, self._dtypes[seat])
+                actions = xp.zeros((self.lanes.num_lanes, *chosen.shape[1:]), dtype=dtype, device=device(chosen))
             actions[rows] = chosen
+        if legal is not None:
+            self._forbidden[column] = self.lanes.acting[:, seat] & ~_allowed(legal, actions)
         return actions
 
-    def _check(self, seat: int, policy: Policy, chosen: Array, rows: int) -> None:
-        wanted = (rows, *(self.lanes.action_spaces[seat].shape or ()))
-        if tuple(chosen.shape) != wanted:
-            agent, got = self.lanes.agents[seat], tuple(chosen.shape)
+    def _check(self, seat: int, policy: Policy, chosen: Array, seen: Array) -> None:
+        """Raises ValueError unless the choice for what the policy has seen is of the seat's shape and dtype."""
+        wanted, dtype = (len(seen), *(self.lanes.action_spaces[seat].shape or ())), self._dtypes[seat]
+        if not isinstance(chosen, type(seen)):
+            got = f"a {type(chosen).__name__}"
+        elif tuple(chosen.shape) != wanted or not _is_of(chosen, dtype):
+            got = f"{tuple(chosen.shape)} of {chosen.dtype}"
+        else:
+            return
+        agent, kind = self.lanes.agents[seat], type(seen).__name__
+        raise ValueError(
+            f"{agent} acts in {len(seen)} lanes by a {kind} {wanted} of {dtype}, got {got} from {policy!r}: was that "
+            "made for this seat?"
+        )
+
+    def _refuse(self, forbidden: Iterable[np.ndarray]) -> None:
+        """Raises ValueError for the first lane of [B], one for each of `self._forbidden`, where that is so."""
+        for column, wrong in zip(self._forbidden, forbidden, strict=True):
+            if wrong.any():
+                lane, seat = int(wrong.argmax()), self.seats[column]
+                policy = self.populations[seat][self.profile[lane, column]]
+                raise ValueError(
+                    f"{self.lanes.agents[seat]} chose an action in lane {lane} that is not legal there: {policy!r} has "
+                    "to keep to what `act` is told to be legal"
+                )
+        self._forbidden = {}
+
+    def _remember(self, column: int, index: int, rows: Array | slice, old: Memory, memory: Memory) -> None:
+        """Write the memory after an action where the old one of these rows was. Raises ValueError for unlike ones."""
+        if memory is None and old is None:
+            return
+        if (wanted := _shapes(old)) != (got := _shapes(memory)):
+            seat = self.seats[column]
             raise ValueError(
-                f"{agent} acts in {rows} lanes by {wanted}, got {got} from {policy!r}: was that made for this seat?"
+                f"memory of {self.lanes.agents[seat]} must keep the shapes {wanted}, got {got} from "
+                f"{self.populations[seat][index]!r}"
             )
 
-    def _remember(self, column: int, index: int, rows: Array | slice, memory: Memory) -> None:
-        def put(old: Array, new: Array) -> Array:
-            old[rows] = new
-            return old
+        def put(whole: Array, new: Array) -> Array:
+            whole[rows] = new
+            return whole
 
         tree_map(put, self._memory[column, index], memory)
+
+
+def _is_of(array: Array, dtype: str) -> bool:
+    """Whether an array is of a dtype; integers of any size serve as any others."""
+    xp = array_namespace(array)
+    wanted = getattr(xp, dtype)
+    return array.dtype == wanted or (xp.isdtype(array.dtype, "integral") and xp.isdtype(wanted, "integral"))
+
+
+def _shapes(tree: Memory) -> Any:
+    """The leaves' shapes, in the same nested tuples; of what is no array, its type."""
+    if isinstance(tree, tuple):
+        return tuple(_shapes(branch) for branch in tree)
+    if tree is None:
+        return None
+    return list(tree.shape) if hasattr(tree, "shape") else type(tree).__name__
+
+
+def _allowed(legal: tuple[Array, ...], actions: Array) -> Array:
+    """[B] whether actions [B] or [B, factors] are legal in every factor; those beyond its choices count as the last."""
+    lanes = array_namespace(actions).arange(len(actions), device=device(actions))
+    choices = actions[:, None] if actions.ndim == 1 else actions
+    found = (mask[lanes, choices[:, factor].clip(0, mask.shape[1] - 1)] for factor, mask in enumerate(legal))
+    return reduce(and_, found)
 
 
 class Versus:

@@ -10,7 +10,8 @@ from array_api_compat import array_namespace
 from gymnasium.spaces import Box, Space
 from torch import Tensor
 
-from games.game import Array, Lanes, Legal, Outcome
+from games.game import Array, Lanes, Legal, Outcome, factors
+from games.lanes import to_numpy
 from games.noise import Purpose
 from marl.heads import Head, head_of
 from marl.policies import like, padded, tensor
@@ -112,6 +113,7 @@ class Collector:
         heads: Callable[[Space], Head] = head_of,
     ):
         self.lanes, self.horizon, self.device, self.played = lanes, horizon, torch.device(device), 0
+        self._begun = False
         self.views = [(seat,) for seat in range(len(lanes.agents))] if views is None else views
         self.rollouts = [
             Rollout(horizon, lanes.num_lanes, _seen(space), heads(actions), self.device)
@@ -122,8 +124,11 @@ class Collector:
     def collect(self, actors: Sequence[Actor]) -> list[Rollout]:
         """Play on, seat i by actors[i]; the rollouts are overwritten next time.
 
-        Raises FloatingPointError for observations that are not finite, ValueError where nothing is legal for who acts.
+        Raises FloatingPointError for observations that are not finite, ValueError where nothing is legal for who acts,
+        and where the lanes do not keep to their spaces from the first.
         """
+        if not self._begun:
+            check_seen(self.lanes)
         for rollout in self.rollouts:
             rollout.finals.clear()
         self._observe(0)
@@ -155,6 +160,9 @@ class Collector:
             check_finite(self.lanes.agents[seat], rollout.observations[step], self.played)
 
     def _record(self, step: int, outcome: Outcome) -> None:
+        if not self._begun:
+            check_outcome(self.lanes, outcome)
+            self._begun = True
         done = outcome.done
         cut = outcome.truncated & ~outcome.terminated
         ended = outcome.terminated | cut | done[:, None]
@@ -186,6 +194,37 @@ def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(list(parts), -1)
 
 
+def check_seen(lanes: Lanes) -> None:
+    """Raises ValueError naming the agent whose observations or masks are not of its spaces' shapes and dtypes.
+
+    Observations may be of other dtypes of the same kind of numbers, or a narrower one: whole ones for floats, say.
+    """
+    for seat, agent in enumerate(lanes.agents):
+        seen, acts, legal = lanes.observation_spaces[seat], lanes.action_spaces[seat], lanes.legal(seat)
+        observations = to_numpy(lanes.observe(seat))
+        if observations.shape != (lanes.num_lanes, *(seen.shape or ())) or not _fits(observations, seen.dtype):
+            raise ValueError(
+                f"observations of {agent} must be [{lanes.num_lanes} lanes] of {seen}, got {_kind(observations)}"
+            )
+        wanted = [] if isinstance(acts, Box) else [f"{(lanes.num_lanes, choices)} of bool" for choices in factors(acts)]
+        got = wanted if legal is None else [_kind(to_numpy(mask)) for mask in legal]
+        if got != wanted or legal == ():
+            raise ValueError(
+                f"masks of what is legal for {agent} must be {' and '.join(wanted) or 'None'} for {acts}, got "
+                f"{' and '.join(got)}"
+            )
+
+
+def check_outcome(lanes: Lanes, outcome: Outcome) -> None:
+    """Raises ValueError naming the part of a step's outcome that is not of its shape, or no numbers, or flags."""
+    everyone = (lanes.num_lanes, len(lanes.agents))
+    shapes = Outcome(everyone, everyone, everyone, everyone[:1])
+    for name, part, shape in zip(Outcome._fields, map(to_numpy, outcome), shapes, strict=True):
+        dtype = np.dtype(np.float32 if name == "rewards" else bool)
+        if part.shape != shape or not _fits(part, dtype):
+            raise ValueError(f"{name} of a step must be {shape} of {dtype}, got {_kind(part)}")
+
+
 def check_finite(agent: str, observations: Array, step: int) -> None:
     """Raises FloatingPointError naming the first lane whose observations [B, ...] are not finite numbers."""
     if math.isfinite(observations.sum()):  # which needs no other array, but may overflow
@@ -209,6 +248,14 @@ def check_legal(agent: str, acting: Array, legal: Legal, step: int) -> None:
                 f"{agent} is to act in lane {lane} at step {step}, but has no legal choice for factor {factor} of its "
                 "action: a game has to leave it one"
             )
+
+
+def _fits(array: np.ndarray, dtype: Any) -> bool:
+    return np.can_cast(array.dtype, dtype, "same_kind")
+
+
+def _kind(array: np.ndarray) -> str:
+    return f"{array.shape} of {array.dtype}"
 
 
 def _seen(space: Space) -> Box:

@@ -12,7 +12,7 @@ from games.lanes import to_numpy
 from games.noise import Purpose
 from games.numbers import whole
 from marl.buffers import Parts, Replay
-from marl.collect import Returns, check_finite, check_legal
+from marl.collect import Returns, check_finite, check_legal, check_outcome, check_seen
 from marl.decisions import Decisions, transition_parts
 
 
@@ -33,6 +33,7 @@ class Experience:
 
     def __init__(self, lanes: Lanes, capacity: int, gamma: float, steps: int = 1, device: str | torch.device = "cpu"):
         self.lanes, self.device, self.played = lanes, torch.device(device), 0
+        self._begun = False
         self.returns = Returns(lanes.num_lanes, len(lanes.agents), device)
         parts = [decision_parts(lanes, seat) for seat in range(len(lanes.agents))]
         self.replays = [Replay(capacity, transition_parts(part), device) for part in parts]
@@ -41,8 +42,11 @@ class Experience:
     def play(self, policies: Sequence[Policy], steps: int = 1) -> list[np.ndarray]:
         """Play so many steps of all lanes, seat i by policies[i], without memory; [M] places pushed to, for each seat.
 
-        Raises FloatingPointError for observations that are not finite, ValueError where nothing is legal for who acts.
+        Raises FloatingPointError for observations that are not finite, ValueError where nothing is legal for who acts,
+        and where the lanes do not keep to their spaces from the first.
         """
+        if not self._begun:
+            check_seen(self.lanes)
         pushed: list[list[np.ndarray]] = [[] for _ in policies]
         for _ in range(steps):
             acting = self.lanes.acting
@@ -71,6 +75,9 @@ class Experience:
 
     def _step(self, actions: tuple[Array, ...], pushed: list[list[np.ndarray]]) -> None:
         outcome = self.lanes.step(actions)
+        if not self._begun:
+            check_outcome(self.lanes, outcome)
+            self._begun = True
         self.returns.add(outcome.rewards, outcome.done)
         rewards, terminated, truncated, done = map(to_numpy, outcome)
         cut = truncated & ~terminated

@@ -130,15 +130,25 @@ class GaussianPolicy:
 
 
 def in_box(u: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """[D, M] actions within [low, high] of pre-actions u [D, M]; the bounds [D] may be reached by rounding."""
+    """[D, M] actions within [low, high] of pre-actions u [D, M]; the bounds [D] may be reached by rounding.
+
+    Halves are added, and doubled, which is exact: a box may be wider than float32 is, though its bounds are not.
+    """
     low, high = low[:, None], high[:, None]
-    return (low + (u.tanh() + 1) * (0.5 * high - 0.5 * low)).clamp(low, high)
+    quarter = torch.sub(0.25 * high, low, alpha=0.25)
+    return u.tanh().add_(1).mul_(quarter).add_(low, alpha=0.5).mul_(2).clamp_(low, high)
 
 
 def bounds(space: Space) -> tuple[np.ndarray, np.ndarray]:
-    """Low and high [D] of an action space. Raises ValueError unless it is a bounded Box (D,) of float32."""
-    if not isinstance(space, Box) or len(space.shape) != 1 or space.dtype != np.float32 or not space.is_bounded():
-        raise ValueError(f"Gaussian policies act in a bounded Box (D,) of float32, got {space}")
+    """Low and high [D] of an action space. Raises ValueError unless it is a bounded Box (D,) of float32, D > 0."""
+    if (
+        not isinstance(space, Box)
+        or len(space.shape) != 1
+        or not space.shape[0]
+        or space.dtype != np.float32
+        or not space.is_bounded()
+    ):
+        raise ValueError(f"Gaussian policies act in a bounded Box (D,) of float32, D > 0; got {space}")
     return space.low, space.high
 
 

@@ -151,6 +151,8 @@ def _pack_neural(policy: NeuralPolicy) -> Packed:
 
 def _unpack_neural(stored: Stored) -> Policy:
     choices, flat, greedy = stored.value("choices", list), stored.value("flat", bool), stored.value("greedy", bool)
+    if not choices or not all(type(number) is int and number > 0 for number in choices):
+        raise ValueError(f"{stored.path}: choices should be whole numbers > 0, one a factor, got {choices}")
     return stored.made("choices do not fit", NeuralPolicy, stored.layers(), tuple(choices), flat, greedy)
 
 

@@ -92,6 +92,7 @@ class ObservationScale:
 
     def __init__(self, shape: Sequence[int], device: torch.device):
         self._pixels = max(0, min(2, len(shape) - 1))
+        self._area = math.prod(shape[-2:]) if self._pixels else 1  # pixels of a channel; of features there may be none
         self.mean, self.variance, self.deviation = (
             torch.full((channels(shape),), value, device=device) for value in (0.0, 0.0, 1.0)
         )
@@ -108,10 +109,10 @@ class ObservationScale:
         if not total:
             return
         shares, depth = weights / total, len(self.mean)
-        pixels = observations.reshape(len(observations), depth, -1)  # one a feature
+        pixels = observations.reshape(len(observations), depth, self._area)
 
         def mean(rows: Tensor) -> Tensor:
-            return (shares @ rows.flatten(1)).view(depth, -1).mean(1)
+            return (shares @ rows.flatten(1)).view(depth, self._area).mean(1)
 
         centre = mean(pixels)
         spread = mean((pixels - centre[:, None]).square())

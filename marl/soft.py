@@ -96,6 +96,10 @@ def chosen(values: Tensor, actions: Tensor) -> Tensor:
 
 
 def unit_actions(actions: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """[M, D] actions of a Box as those of [-1, 1]^D; 0 where low and high [D] are equal."""
-    half = 0.5 * high - 0.5 * low
-    return torch.where(half > 0, (actions - low) / half.clamp(min=torch.finfo(half.dtype).tiny) - 1, 0.0)
+    """[M, D] actions of a Box as those of [-1, 1]^D; 0 where low and high [D] are equal.
+
+    Halves are compared, as in `in_box`.
+    """
+    quarter = torch.sub(0.25 * high, low, alpha=0.25)
+    least = 0.5 * torch.finfo(quarter.dtype).tiny
+    return torch.where(quarter > 0, torch.sub(0.5 * actions, low, alpha=0.5) / quarter.clamp(min=least) - 1, 0.0)

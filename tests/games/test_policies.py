@@ -40,6 +40,13 @@ def test_uniform_stays_in_range_at_the_edges(xp):
         assert np.asarray(actions).tolist() == [n - 1, 0]
 
 
+def test_uniform_fills_boxes_wider_than_the_largest_number(xp):
+    largest = 2.0**127
+    noise = np.array([[0.0], [0.25], [0.5], [0.75]], np.float32)
+    actions = Uniform.of(Box(-largest, largest, (1,))).act(xp.put(SEEN[:4]), None, None, xp.put(noise))[0]
+    assert np.asarray(actions)[:, 0].tolist() == [-largest, -largest / 2, 0, largest / 2]
+
+
 def test_uniform_plays_legal_actions_only(xp):
     legal = np.array([[True, False, True], [False, True, False], [False, False, False]])
     legal = np.repeat(legal, N // 4, axis=0)

@@ -1,9 +1,11 @@
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from array_api_compat import array_namespace
 
+from games import make
 from games.bucket_brigade import BucketBrigade
 from games.bucket_brigade.scripted import policy
 from games.lanes import GameLanes, tree_leaves
@@ -12,6 +14,7 @@ from games.normal_form import NormalForm, matching_pennies, rock_paper_scissors
 from games.play import play_mixture
 from games.policies import Uniform
 from games.versus import Cast, Versus, checked_sigma
+from tests.marl.small_games import Lock
 
 B = 4000
 
@@ -229,20 +232,148 @@ def test_a_changed_cast_goes_on_from_its_state():
 
 
 @dataclass(frozen=True)
-class Column:
-    """One action too few axes, or too many: [B, 1] where [B] is wanted."""
+class Says:
+    """Chooses whatever its answer to what it sees, and what is legal, is."""
 
+    answer: Callable
     noise_size: int = 0
 
     def start(self, lanes):
         return None
 
     def act(self, observation, legal, memory, noise):
-        return np.zeros((len(observation), 1), np.int64), None
+        return self.answer(observation, legal), None
 
 
-def test_actions_of_another_shape_are_refused_with_the_policy_that_chose_them():
-    lanes = Versus(GameLanes(matching_pennies(), 4), [[Always(0)], [Column()]], np.ones((1, 1)), (0,))
+@pytest.mark.parametrize("sigma", [[[0.0, 1.0]], [[0.5, 0.5]]])
+@pytest.mark.parametrize(
+    ("answer", "got"),
+    [
+        (lambda seen, legal: np.zeros((len(seen), 1), np.int64), r"\(\d+, 1\) of int64"),
+        (lambda seen, legal: np.full(len(seen), 1.7), r"\(\d+,\) of float64"),
+        (lambda seen, legal: np.full(len(seen), np.nan), r"\(\d+,\) of float64"),
+        (lambda seen, legal: np.ones(len(seen), bool), r"\(\d+,\) of bool"),
+        (lambda seen, legal: [0] * len(seen), "a list"),
+        (lambda seen, legal: 0, "a int"),
+        (lambda seen, legal: None, "a NoneType"),
+    ],
+)
+def test_actions_of_another_shape_or_kind_are_refused_with_the_policy_that_chose_them(answer, got, sigma):
+    population = [Always(0), Says(answer)]
+    lanes = Versus(GameLanes(rock_paper_scissors(), 64), [[Always(0)], population], sigma, (0,))
     lanes.reset(0)
-    with pytest.raises(ValueError, match=r"player_1 acts in 4 lanes by \(4,\), got \(4, 1\) from Column"):
-        lanes.step((np.zeros(4, np.int64),))
+    with pytest.raises(ValueError, match=rf"player_1 acts in \d+ lanes by a ndarray .* of int64, got {got} from Says"):
+        lanes.step((np.zeros(64, np.int64),))
+
+
+def forbidden(seen, legal):
+    return (1 - 1 * legal[0]).argmax(1)
+
+
+@pytest.mark.parametrize("name", ["openspiel:leduc_poker", "openspiel_stepped:leduc_poker"])
+def test_forbidden_moves_are_refused_with_the_policy_that_chose_them(name):
+    game = make(name)
+    tame, lanes = Uniform.of(game.action_spaces[0]), game.lanes(8) if "stepped" in name else GameLanes(game, 8)
+    cast = Cast(lanes, [[tame, tame], [tame, Says(forbidden)]], np.array([[0.25, 0.25], [0.0, 0.5]]), (0, 1))
+    lanes.reset(0)
+    cast.start()
+
+    def play() -> None:
+        for _ in range(20):
+            cast.recast(lanes.step(tuple(cast.act().values())).done)
+
+    with pytest.raises(ValueError, match=r"player_1 chose an action in lane \d that is not legal there: Says") as told:
+        play()
+    lane = int(str(told.value).split("lane ")[1][0])
+    assert lanes.acting[lane, 1]
+    assert cast.profile[lane, 1] == 1
+
+
+def test_forbidden_moves_are_refused_on_all_kinds_of_arrays(xp):
+    game = make("openspiel:leduc_poker")
+    lanes = GameLanes(game, 8, put=xp.put)
+    versus = Versus(lanes, [[Says(forbidden)], [Uniform.of(game.action_spaces[1])]], np.ones((1, 1)), [1])
+    versus.reset(0)
+    with pytest.raises(ValueError, match="player_0 chose an action in lane 0 that is not legal"):
+        versus.step((xp.put(np.zeros(8, np.int64)),))
+
+
+def test_what_they_choose_who_are_not_to_act_does_not_matter():
+    game = make("openspiel:leduc_poker")
+    lanes = GameLanes(game, 8)
+    lanes.reset(0)
+    cast = Cast(lanes, [[Uniform.of(game.action_spaces[0])], [Says(forbidden)]], np.ones((1, 1)), (0, 1))
+    cast.start()
+    assert not lanes.acting[:, 1].any()  # the first player moves first
+    assert set(cast.act()) == {0, 1}
+
+
+@pytest.mark.parametrize("factor", [0, 1])
+def test_every_factor_has_to_be_legal(factor):
+    def answer(seen, legal):
+        return np.stack([(~mask if place == factor else mask).argmax(1) for place, mask in enumerate(legal)], axis=1)
+
+    lanes = GameLanes(Lock(), 8)
+    lanes.reset(0)
+    cast = Cast(lanes, [[Says(answer)]], np.ones(1), (0,))
+    cast.start()
+    with pytest.raises(ValueError, match="dialler chose an action in lane 0 that is not legal"):
+        cast.act()
+
+
+@dataclass(frozen=True)
+class Recalls:
+    """Begins with some memory of so many lanes, and makes another one of it as it acts."""
+
+    begins: Callable
+    goes_on: Callable
+    noise_size: int = 0
+
+    def start(self, lanes):
+        return self.begins(lanes)
+
+    def act(self, observation, legal, memory, noise):
+        return np.zeros(len(observation), np.int64), self.goes_on(memory)
+
+
+def three(lanes):
+    return (np.zeros((lanes, 3)),)
+
+
+@pytest.mark.parametrize("sigma", [[[0.0, 1.0]], [[0.5, 0.5]]])
+@pytest.mark.parametrize(
+    ("begins", "goes_on", "complaint"),
+    [
+        (three, lambda memory: None, r"must keep the shapes \(\[\d+, 3\],\), got None from Recalls"),
+        (three, lambda memory: memory * 2, r"must keep the shapes \(\[\d+, 3\],\), got \(\[\d+, 3\], \[\d+, 3\]\)"),
+        (three, lambda memory: (memory[0][:, :1],), r"must keep the shapes \(\[\d+, 3\],\), got \(\[\d+, 1\],\)"),
+        (three, lambda memory: (memory[0][:1],), r"must keep the shapes \(\[\d+, 3\],\), got \(\[1, 3\],\)"),
+        (three, lambda memory: memory[0], r"must keep the shapes \(\[\d+, 3\],\), got \[\d+, 3\]"),
+        (lambda lanes: None, lambda memory: np.zeros(64), r"must keep the shapes None, got \[64\]"),
+        (
+            lambda lanes: three(1),
+            lambda memory: memory,
+            r"must be arrays \[64, ...\] .* got \(\[1, 3\],\) from the start",
+        ),
+        (lambda lanes: 0, lambda memory: memory, r"must be arrays \[64, ...\] .* got \[\] from the start of Recalls"),
+    ],
+)
+def test_memories_of_another_shape_are_refused_with_the_policy_whose_they_are(begins, goes_on, complaint, sigma):
+    populations = [[Always(0)], [Always(0), Recalls(begins, goes_on)]]
+    lanes = Versus(GameLanes(matching_pennies(), 64), populations, sigma, (0,))
+
+    def play() -> None:
+        lanes.reset(0)
+        lanes.step((np.zeros(64, np.int64),))
+
+    with pytest.raises(ValueError, match=f"memory of player_1 {complaint}"):
+        play()
+
+
+def test_integers_of_any_size_are_mixed_without_loss():
+    small, large = Says(lambda seen, legal: np.zeros(len(seen), np.int8)), Always(299)
+    lanes = GameLanes(NormalForm(np.zeros((2, 1, 300))), B)
+    lanes.reset(0)
+    cast = Cast(lanes, [[Always(0)], [small, large]], np.array([[0.5, 0.5]]), [1])
+    cast.start()
+    np.testing.assert_array_equal(cast.act()[1], np.where(cast.profile[:, 0] == 0, 0, 299))

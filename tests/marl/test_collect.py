@@ -5,17 +5,19 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 
-from games.game import feature_box
+from games.game import Outcome, feature_box
 from games.lanes import GameLanes
+from games.policies import Uniform
 from games.stepping import SteppedLanes
 from games.versus import Versus
 from marl.collect import Collector
+from marl.experience import Experience
 from marl.losses import gae
 from marl.networks import policy_layers
 from marl.oracles import PPO
-from tests.marl.small_games import Fixed, Spoilt, playing
+from tests.marl.small_games import Fixed, Lock, Spoilt, playing
 
 FIRST, SECOND = range(2)
 
@@ -141,3 +143,53 @@ def test_games_that_cannot_be_learnt_from_are_named_with_the_lane(blind, error, 
     layers = policy_layers(1, (4,), (2,), np.random.default_rng(0))
     with pytest.raises(error, match=complaint):
         Collector(lanes, horizon=8).collect([playing(layers)])
+
+
+def by_collector(lanes):
+    layers = policy_layers(8, (4,), (5, 3), np.random.default_rng(0))
+    Collector(lanes, horizon=2).collect([playing(layers)])
+
+
+def by_experience(lanes):
+    Experience(lanes, 100, 1.0).play([Uniform((5, 3), flat=False)])
+
+
+def outcome(**changed):
+    flags = np.ones((4, 1), bool)
+    return Outcome(np.zeros((4, 1), np.float32), flags, ~flags, flags[:, 0])._replace(**changed)
+
+
+@pytest.mark.parametrize("play", [by_collector, by_experience])
+@pytest.mark.parametrize(
+    ("part", "shown", "complaint"),
+    [
+        ("observe", np.zeros((4, 9), np.float32), r"observations of dialler .* got \(4, 9\) of float32"),
+        ("observe", np.zeros(4, np.float32), r"observations of dialler .* got \(4,\) of float32"),
+        ("observe", np.zeros((4, 8), complex), r"observations of dialler .* got \(4, 8\) of complex128"),
+        ("legal", (np.ones((4, 5), np.int8), np.ones((4, 3), bool)), r"legal for dialler .* got \(4, 5\) of int8 and"),
+        ("legal", (np.ones((4, 5), bool), np.ones((4, 2), bool)), r"legal for dialler must be \(4, 5\) of bool and"),
+        ("legal", (np.ones((4, 6), bool), np.ones((4, 3), bool)), r"legal for dialler .* got \(4, 6\) of bool and"),
+        ("legal", (np.ones((4, 5), bool),), r"legal for dialler .* got \(4, 5\) of bool$"),
+        ("step", outcome(rewards=np.zeros(4, np.float32)), r"rewards of a step must be \(4, 1\).* got \(4,\)"),
+        (
+            "step",
+            outcome(terminated=np.ones((4, 1), np.int64)),
+            "terminated of a step must be .* of bool, got .* int64",
+        ),
+        ("step", outcome(done=np.ones((4, 1), bool)), r"done of a step must be \(4,\) of bool, got \(4, 1\)"),
+    ],
+)
+def test_lanes_that_do_not_keep_to_their_spaces_are_refused(part, shown, complaint, play):
+    lanes = GameLanes(Lock(), 4)
+    lanes.reset(0)
+    setattr(lanes, part, lambda _: shown)
+    with pytest.raises(ValueError, match=complaint):
+        play(lanes)
+
+
+def test_pictures_of_floats_are_not_taken_for_those_of_bytes():
+    lanes = GameLanes(Lock(), 4)
+    lanes.reset(0)
+    lanes.observation_spaces = (Box(0, 255, (8,), np.uint8),)
+    with pytest.raises(ValueError, match=r"observations of dialler must be .*uint8.*, got \(4, 8\) of float32"):
+        by_experience(lanes)

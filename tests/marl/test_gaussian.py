@@ -14,6 +14,7 @@ from torch.distributions import AffineTransform, Independent, Normal, TanhTransf
 from marl.gaussian import GaussianPolicy, entropy, in_box, log_prob, normal_draws, sample, squash_correction
 from marl.networks import orthogonal_layers
 from marl.policy_files import load_policy, save_policy
+from marl.soft import unit_actions
 
 LOW, HIGH = np.array([-2.0, 0.5, -1e-3], np.float32), np.array([2.0, 7.0, 1e3], np.float32)
 SPACE = Box(LOW, HIGH)
@@ -186,8 +187,34 @@ def test_weights_that_are_no_numbers_are_refused(spoilt, tmp_path):
         load_policy(tmp_path / "broken")
 
 
+WIDE = torch.tensor([torch.finfo(torch.float32).max])
+
+
+@pytest.mark.parametrize("share", [-1.0, -0.75, 0.0, 0.25, 0.5, 1.0])
+def test_boxes_may_be_wider_than_the_largest_number(share):
+    action = in_box(torch.tensor([[share]]).atanh(), -WIDE, WIDE)
+    torch.testing.assert_close(action / WIDE, torch.tensor([[share]]))
+    torch.testing.assert_close(unit_actions(action.t(), -WIDE, WIDE), torch.tensor([[share]]))
+
+
+@given(
+    low=st.floats(-(2.0**30), 2.0**30, width=32, allow_subnormal=False),
+    width=st.floats(2.0**-30, 2.0**30, width=32),
+    share=st.floats(-1, 1, width=32),
+)
+def test_halving_changes_no_bit(low, width, share):
+    low = torch.tensor([low])
+    high, u = low + width, torch.tensor([[share]]).atanh()
+    whole = (low + (u.tanh() + 1) * (0.5 * high - 0.5 * low)).clamp(low, high)
+    assert torch.equal(in_box(u, low, high), whole)
+    if high > low:
+        assert torch.equal(unit_actions(whole.t(), low, high), (whole.t() - low) / (0.5 * high - 0.5 * low) - 1)
+
+
 @pytest.mark.parametrize(
-    "space", [Discrete(3), Box(-1, 1, (2, 2)), Box(-np.inf, 1, (2,)), Box(0, 1, (2,), np.float64)], ids=str
+    "space",
+    [Discrete(3), Box(-1, 1, (2, 2)), Box(-np.inf, 1, (2,)), Box(0, 1, (2,), np.float64), Box(-1, 1, (0,))],
+    ids=str,
 )
 def test_other_spaces_are_refused(space):
     with pytest.raises(ValueError, match="bounded Box"):

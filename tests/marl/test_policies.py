@@ -132,6 +132,10 @@ def test_unknown_policies_are_not_saved(tmp_path):
         ({"flat": "yes"}, "flat"),
         ({"layers": [6, 16, 17, 5]}, r"1\.weight"),
         ({"choices": [4]}, "choices"),
+        ({"choices": [5.0]}, r"choices should be whole numbers > 0, one a factor, got \[5\.0\]"),
+        ({"choices": [True] * 5}, "choices should be whole numbers"),
+        ({"choices": [5, 0]}, "choices should be whole numbers"),
+        ({"choices": []}, r"choices should be whole numbers > 0, one a factor, got \[\]"),
         ({"layers": None}, "layers"),
     ],
 )

@@ -190,6 +190,14 @@ def test_what_never_differs_is_only_shifted():
     assert scale.apply(torch.tensor([[7.0, 3.0]])).tolist() == [[0.0, 1.0]]
 
 
+def test_scales_of_no_features_change_nothing():
+    scale = ObservationScale((0,), torch.device("cpu"))
+    layer = (torch.zeros(3, 0), torch.arange(3.0))
+    scale.follow(torch.zeros(5, 0), torch.ones(5), [layer])
+    assert scale.apply(torch.zeros(4, 0)).shape == (4, 0)
+    assert layer[1].tolist() == scale.folded(layer)[1].tolist() == [0.0, 1.0, 2.0]
+
+
 SCALED = replace(SHORT, normalise_observations=True)
 
 
