@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import field, fields, make_dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar, get_origin
 
 import tyro
@@ -94,8 +95,14 @@ def check_responder(name: str) -> None:
 
 
 def chosen(config: Choosing) -> Oracle:
-    """The oracle that a configuration names, with the settings it has for it, or the oracle's own defaults."""
-    return getattr(config, config.oracle) if hasattr(config, config.oracle) else ORACLES[config.oracle]()
+    """The oracle that a configuration names, with the settings it has for it, or the oracle's own defaults.
+
+    An expert may be the folder of the training that made it.
+    """
+    oracle = getattr(config, config.oracle) if hasattr(config, config.oracle) else ORACLES[config.oracle]()
+    if isinstance(oracle, BehaviouralCloning) and (Path(oracle.expert) / "run.json").is_file():
+        return replace(oracle, expert=str(Path(oracle.expert, "policy", "policy")))
+    return oracle
 
 
 def with_oracle(config: C, name: str, settings: Oracle | None = None) -> C:

@@ -44,7 +44,7 @@ def profile(name: str, game: Game | Playable) -> Sequence[Policy]:
         game = game.game
     known: Profiles = {"uniform": _uniform, **SCRIPTED.get(type(game), {})}
     if name not in known:
-        raise unknown("scripted policy of the game", name, known)
+        raise unknown(f"scripted policy of {type(game).__name__}", name, known)
     return known[name](game)
 
 

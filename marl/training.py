@@ -108,7 +108,8 @@ class Training:
         try:
             state = self.learner.state_dict()
         except NotImplementedError as error:
-            log.warning("note: this training cannot be gone on with once it is interrupted: %s", error)
+            why = str(error).partition(":")[0]
+            log.warning("note: no checkpoints are kept, for %s; if it is interrupted, this training begins again", why)
             self.folder = None
             return
         save_state(path, state, {ABOUT: to_json(about)})

@@ -22,7 +22,7 @@ class BehaviouralCloning(Oracle):
 
     expert: str = ""
     """Files of the policy to imitate, without their endings (`marl.policy_files.save_policy`); any kind, with memory or
-    without."""
+    without. Commands take the folder of a training, too."""
     steps: int = 100_000
     """Steps of the expert's play over all lanes, cut down to whole steps of num_lanes."""
     num_lanes: int = 64

@@ -48,7 +48,9 @@ class JointTraining(Oracle):
     unless there are opponents."""
     opponents: str = ""
     """A matchmaker: snapshots of the pool play the seats that do not learn, and seats are taken in turn, so that one
-    policy learns to play them all."""
+    policy learns to play them all. They are met all alike (random), in turn (round_robin), the latest alone
+    (self_play), those of one's rating (fitness_window), most often those that are hardest to beat (pfsp_hard), or one's
+    equals (pfsp_variance)."""
     snapshot_every: int = 10
     """Updates between one snapshot for the pool and the next."""
     pool_size: int = 16

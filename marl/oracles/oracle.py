@@ -22,14 +22,18 @@ class Learner(Protocol):
 
     @property
     def policies(self) -> dict[int, Policy]:
-        """Each seat's policy as trained so far; later updates leave it as it is."""
+        """Each seat's policy as trained so far, also before the first update; later ones leave it as it is.
+
+        Of a kind that `marl.policy_files` saves, as `NeuralPolicy.of(layers, space, greedy)`.
+        """
 
     @property
     def finished(self) -> bool:
         """Whether the budget is spent."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything `load_state_dict` needs to go on from here, in plain containers, arrays and tensors.
+        """Everything `load_state_dict` needs to go on from here, in plain containers, arrays and tensors;
+        of a policy its layers.
 
         Raises NotImplementedError where the lanes own their state, as other people's environments do: such a training
         begins again rather than goes on.

@@ -64,7 +64,8 @@ class SB3(Oracle):
     """
 
     algorithm: str = "PPO"
-    """Name of its class; one of ALGORITHMS."""
+    """Name of its class: A2C, ARS, CrossQ, DDPG, DQN, MaskablePPO, PPO, QRDQN, RecurrentPPO, SAC, TD3, TQC or TRPO.
+    MaskablePPO alone knows what a game forbids; for the others a legal choice is drawn where theirs is not."""
     steps: int = 600_000
     """Steps of the learner over all lanes, cut down to whole cycles of the algorithm: `n_steps` (or `train_freq`) of
     every lane. ARS plays whole episodes, and ends with the first update that reaches them."""
@@ -75,7 +76,7 @@ class SB3(Oracle):
     settings: dict[str, Any] = field(default_factory=dict)
     """Its other arguments by name, as plain values: numbers, names, lists, dictionaries. Classes go by their names
     (`{"policy_kwargs": {"net_arch": [64, 64], "activation_fn": "ReLU"}}`), "lin_0.001" is a rate that falls linearly
-    to 0, and `action_noise` the deviation of Gaussian noise."""
+    to 0, and `action_noise` the deviation of Gaussian noise. Small budgets want short rollouts: `{"n_steps": 64}`."""
     greedy: bool = True
     """Hand out the likeliest choice, or the mean action, as the policy, rather than the mixture it was found with."""
 

@@ -1,5 +1,6 @@
 """The learning behind `SB3`: an algorithm of Stable-Baselines3 on a view of the lanes, a little at a time."""
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,6 +17,8 @@ from marl.sb3.build import algorithm, blueprint
 from marl.sb3.policy import SB3Policy, q_values
 from marl.sb3.state import Generators, load, state_of
 from marl.sb3.vec_env import VecEnvView
+
+log = logging.getLogger(__name__)
 
 
 class SB3Learner:
@@ -86,8 +89,19 @@ class SB3Learner:
         }
         if infinite or not self._finite():
             raise self._diverged(f"{infinite or 'its weights are not finite'}")
+        if not self.updates:
+            self._tell_of_masks()
         self.updates += 1
         return {"update": self.updates, "steps": model.num_timesteps} | self._returns() | watched | self._values()
+
+    def _tell_of_masks(self) -> None:
+        algorithm = self.settings.algorithm
+        if algorithm != "MaskablePPO" and self.view.lanes.legal(0) is not None:
+            log.warning(
+                "note: %s knows nothing of forbidden choices: where it makes one, a legal one is drawn; MaskablePPO "
+                "learns from masks",
+                algorithm,
+            )
 
     def _finite(self) -> bool:
         return all(bool(part.isfinite().all()) for part in self.model.policy.parameters())

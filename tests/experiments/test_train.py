@@ -213,7 +213,7 @@ def test_environments_that_own_their_state_say_before_that_they_begin_again(
         patch.setattr(PolicyStore, "save", stopping)
         code = main(["ppo", *options, "--eval-episodes", "2", "--hidden", "4", "--run-dir", str(run)])
     assert code == 128 + signal.SIGINT
-    assert "cannot be gone on with once it is interrupted: these environments own their state" in caplog.text
+    assert "no checkpoints are kept, for these environments own their state" in caplog.text
     assert "--resume; it begins again, for it has no checkpoints" in capfd.readouterr().err
     assert not (run / "checkpoint").exists()
     assert resumed(run) == 0
@@ -221,7 +221,7 @@ def test_environments_that_own_their_state_say_before_that_they_begin_again(
 
 
 EXTRA = {
-    "behavioural_cloning": lambda run: ["--expert", f"{run}/policy/policy", *PONG],
+    "behavioural_cloning": lambda run: ["--expert", str(run), *PONG],
     "exact": lambda run: ["--game", "openspiel:kuhn_poker", "--seat", "1"],
 }
 """What an oracle wants besides."""
@@ -346,7 +346,7 @@ def test_networks_may_be_trained_on_cuda_and_their_training_gone_on_with(tmp_pat
         ("ppo --game pong --against runs/none", "there is no run, and no policy, at runs/none"),
         (f"ppo --game signaling --against {STORED}", "listener_0 observes 4 features, NeuralPolicy("),
         ("joint --game pong --learning-seats 5", "learning_seats must be among the players, 0..1, got (5,)"),
-        ("joint --game pong --learning-seats -1", "learning_seats must be among the players, 0..1, got (-1,)"),
+        ("joint --game pong --learning-seats -1", "learning_seats must be a whole number of at least 0, got -1"),
         ("ppo --game pong --start runs/none", "there is no policy at runs/none"),
         ("ppo --steps 5", "steps=5 is less than one update"),
         ("ppo --seat 1", "seat must be one of 0..0"),

@@ -29,7 +29,7 @@ from marl.policy_files import load_policy, save_policy
 from marl.psro import best_response, psro
 from marl.state_files import load_state, save_state
 from metasolvers import zero_sum_nash
-from tests.marl.small_games import Patience
+from tests.marl.small_games import Lock, Patience
 
 SMALL = {"policy_kwargs": {"net_arch": [8]}}
 ON_POLICY = SMALL | {"n_steps": 16}
@@ -257,6 +257,13 @@ def test_rates_fall_over_the_whole_training():
     assert rates == pytest.approx([0.00075, 0.0005, 0.00025, 0.0])
 
 
+@pytest.mark.parametrize(("algorithm", "told"), [("PPO", True), ("MaskablePPO", False)])
+def test_algorithms_that_know_no_masks_say_what_becomes_of_forbidden_choices(algorithm, told, caplog):
+    oracle = SB3(algorithm, steps=32, num_lanes=8, settings={"n_steps": 4})
+    oracle.train(GameLanes(Lock(), 8), [0], 0)
+    assert caplog.text.count("a legal one is drawn") == told
+
+
 def test_who_waits_learns_from_its_own_moves():
     settings = {
         "n_steps": 16,
@@ -314,7 +321,7 @@ def test_it_joins_populations_with_best_responses():
         ({"settings": {"seed": 3}}, r"seed is no setting of PPO: give it to learner"),
         ({"settings": {"n_steps": 0}}, "n_steps must be a whole number"),
         ({"settings": {"policy_kwargs": {"activation_fn": torch.nn.ReLU}}}, "policy_kwargs.activation_fn.*as names"),
-        ({"settings": [3]}, "settings are a dictionary"),
+        ({"settings": [3]}, "settings must be a dictionary"),
         ({"algorithm": "SAC", "settings": {"train_freq": [1, "episode"]}}, "train_freq must be a whole number"),
     ],
 )

@@ -235,7 +235,7 @@ def test_environments_that_own_their_state_train_without_checkpoints(
     with_envs: Learner = oracle.learner(make("gymnasium:CartPole-v1").lanes(2), [0], 3)
     training = Training(with_envs, tmp_path, ABOUT, every=16)
     assert not training.resumable
-    assert "note: this training cannot be gone on with once it is interrupted: these environments own" in caplog.text
+    assert "note: no checkpoints are kept, for these environments own" in caplog.text
     training.run()
     assert [report["update"] for report in training.curve] == [1, 2]
     assert not list(tmp_path.iterdir())
