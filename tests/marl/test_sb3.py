@@ -259,7 +259,7 @@ def test_rates_fall_over_the_whole_training():
 
 @pytest.mark.parametrize(("algorithm", "told"), [("PPO", True), ("MaskablePPO", False)])
 def test_algorithms_that_know_no_masks_say_what_becomes_of_forbidden_choices(algorithm, told, caplog):
-    oracle = SB3(algorithm, steps=32, num_lanes=8, settings={"n_steps": 4})
+    oracle = SB3(algorithm, steps=32, num_lanes=8, settings={"n_steps": 4, "batch_size": 32})
     oracle.train(GameLanes(Lock(), 8), [0], 0)
     assert caplog.text.count("a legal one is drawn") == told
 
