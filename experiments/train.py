@@ -144,6 +144,10 @@ def parse(given: list[str]) -> Config:
         check_oracle(name)
     known = early(rest, Config, ("game", "seat"))
     if known["resume"] and not {"-h", "--help"} & set(given):
+        if not named and not any(word.partition("=")[0] in ("--name", "--run-dir") for word in rest):
+            raise ValueError(
+                "--resume goes on with a training: name it by --name or --run-dir, or by its oracle and game"
+            )
         folder = replace(configuration(*(named or ["ppo"])), **known).folder
         default = began_as(folder)
         if named not in ([], [default.oracle]):

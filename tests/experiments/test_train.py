@@ -398,6 +398,7 @@ def test_another_training_is_not_gone_on_with(finished: Path, capsys: pytest.Cap
     for options, message in (
         (["ppo", *folder, "--resume", "--seed", "1"], "seed was 0, now 1"),
         (["dqn", *folder, "--resume"], "was trained by ppo, not by dqn"),
+        (["--resume"], "name it by --name or --run-dir, or by its oracle and game"),
         (["ppo", *TINY, *PONG, *folder], "already holds a run; to go on with it: "),
     ):
         assert main(options) == 2
