@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from analysis.numbers import INTERVAL
 from analysis.panels import BLUE, ORANGE, grid, styled
-from analysis.trainings import Trained, watched
+from analysis.trainings import Trained, learned_return, watched
 
 
 @styled
@@ -15,7 +15,8 @@ def learning_curve(trained: Trained) -> Figure | None:
     A point is the mean of each lane's last whole episode; the dashed line is what the policy earned in the end.
     """
     reports = {row["metric"].removeprefix("learner/") for row in trained.metrics if "step" in row}
-    panels = {"return": "return per episode", **watched(reports)}
+    earned = f"{learned_return(trained.config)} per episode"
+    panels = {"return": earned, **watched(reports)}
     if "return" not in reports:
         return None
     figure, axes = grid(len(panels), 2.3)
@@ -29,7 +30,7 @@ def learning_curve(trained: Trained) -> Figure | None:
     final = [row for row in trained.evaluation if row["metric"] == "evaluation/return"]
     for row in final[:1]:
         axes[0].axhline(row["value"], color=ORANGE, linestyle="--", linewidth=1)
-        axes[0].set(title=f"return per episode (dashed: in the end, {row['play']})")
+        axes[0].set(title=f"{earned} (dashed: in the end, {row['play']})")
     config = trained.config
     figure.suptitle(f"{config['oracle']} on {config['game']}, seed {config['seed']}", fontsize=9)
     return figure

@@ -73,6 +73,20 @@ def read_metrics(file: Path) -> Rows:
     return rows
 
 
+def team_share(config: dict[str, Any]) -> float:
+    """Of the sum over all players' returns in what a training is for: 0 is the player's own return, 1 the team's."""
+    settings = config.get(config["oracle"], {})
+    return 1.0 if config["reward"] == "team" else float(settings.get("team_share", 0.0))
+
+
+def learned_return(config: dict[str, Any]) -> str:
+    """What the return of a training is called, by whose rewards it learned to earn."""
+    share = team_share(config)
+    if 0 < share < 1:
+        return f"return ({1 - share:g} own + {share:g} the team’s)"
+    return "the team’s return" if share else "return"
+
+
 def watched(reported: Iterable[str]) -> dict[str, str]:
     """The diagnostics to show of those that a learner reports -> what they are called."""
     known = set(reported)

@@ -13,7 +13,7 @@ from analysis.load import Run, command_of, flat, load_run, read_settings
 from analysis.numbers import shown
 from analysis.runs import Listed, glance
 from analysis.tables import LEAST_SHARE, MEASURES, duel_table, iteration_table, measures, profile_table
-from analysis.trainings import Trained, curve_table, evaluation_table, load_training
+from analysis.trainings import Trained, curve_table, evaluation_table, learned_return, load_training
 from counterplay.screen import Screen, age, bare_table
 from experiments.run import invocation
 
@@ -47,8 +47,8 @@ def _training(trained: Trained, listed: Listed) -> Iterator[RenderableType]:
     yield bare_table(*curve_table(trained.metrics), "while it learns")
     yield ""
     if trained.evaluation:
-        earned = "the team’s return" if trained.config["reward"] == "team" else "return"
-        yield bare_table(*evaluation_table(trained.metrics), f"{earned} in fresh episodes, ± standard error")
+        title = f"{learned_return(trained.config)} in fresh episodes, ± standard error"
+        yield bare_table(*evaluation_table(trained.metrics), title)
         yield ""
     folder = shlex.quote(str(listed.path))
     yield "next:"

@@ -13,7 +13,7 @@ import torch
 from analysis.figures import draw
 from analysis.numbers import shown
 from analysis.robust import interval
-from analysis.trainings import WATCHED, evaluation_table, read_metrics, watched
+from analysis.trainings import WATCHED, evaluation_table, read_metrics, team_share, watched
 from experiments.measures import EPISODE, Rows, report_rows
 from experiments.opponents import (
     TOGETHER,
@@ -209,14 +209,17 @@ def _evaluation(lesson: "Lesson", run: RunFolder, others: Opponents, policy: Pol
 
 
 def measured(lesson: "Lesson", others: Opponents, policy: Policy) -> tuple[Rows, dict[str, Any]]:
-    """Metrics of every way to play the policy, and the returns and lengths [E] of the episodes they are of."""
+    """Metrics of every way to play the policy, and the returns and lengths [E] of the episodes they are of.
+
+    Returns are of the rewards that it learned to earn: its own, the team's, or a mixture of both.
+    """
+    share = team_share(settings(lesson.config))
     config, rows, arrays = lesson.config, list[dict[str, Any]](), dict[str, Any]()
     for play, player in ways(lesson.oracle, policy).items():
         value = deviation_value(
             lesson.game, *others, (config.seat, player), config.eval_episodes, config.seed, "evaluation"
         )
-        team = config.reward == "team"
-        returns = value.returns.sum(axis=1) if team else value.returns[:, config.seat]
+        returns = (1 - share) * value.returns[:, config.seat] + share * value.returns.sum(axis=1)
         middle, low, high = interval(returns, resamples=RESAMPLES)
         rows += [
             _row("return", returns, play, EPISODE),
@@ -254,7 +257,9 @@ def _report(lesson: "Lesson", run: RunFolder, steps: int, rows: Rows) -> list[st
     headers, lines = evaluation_table(rows)
     others = f", against {config.against}" if len(lesson.game.agents) > 1 else ""
     others = ", with those who learned beside it" if (run.path / TOGETHER).exists() else others
-    earner = "the team earns" if config.reward == "team" else f"{lesson.game.agents[config.seat]} earns"
+    share, agent = team_share(settings(config)), lesson.game.agents[config.seat]
+    earner = "the team earns" if share == 1 else f"{agent} earns"
+    earner += f", {1 - share:g} of it its own and {share:g} the team's return," if 0 < share < 1 else ""
     return [
         f"{config.oracle} on {config.game}{others}, seed {config.seed}, {steps:,} steps",
         f"what {earner} in {config.eval_episodes:,} fresh episodes (± standard error; 95 % bootstrap interval):",

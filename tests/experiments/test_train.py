@@ -476,6 +476,34 @@ def test_in_joint_training_all_players_learn_and_are_measured_together(tmp_path:
     assert capsys.readouterr().out.count("trained by joint") == 2
 
 
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        ("1", ("what the team earns in 6 fresh", "the team’s return in fresh episodes")),
+        (
+            "0.25",
+            ("what player_1 earns, 0.75 of it its own and 0.25 the team's", "return (0.75 own + 0.25 the team’s) in"),
+        ),
+    ],
+)
+def test_what_is_measured_is_what_joint_training_is_for(
+    share: str, words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, weight = tmp_path / "run", float(share)
+    arguments = [*JOINT, "--game", "normal_form", "--seat", "1", "--team-share", share, "--run-dir", str(run)]
+    assert main(["joint", *arguments]) == 0
+    assert counterplay(["show", str(run)]) == 0
+    out = capsys.readouterr().out
+    assert all(word in out for word in words)
+    game = began_as(run).make_game()
+    player = ways(ORACLES["joint"](), PolicyStore(run).load("policy").policy)["drawn"]
+    value = deviation_value(game, *met(run, game, 1), (1, player), 6, 0, "evaluation")
+    with np.load(run / "evaluation" / "returns.npz") as returns:
+        earned = (1 - weight) * value.returns[:, 1] + weight * value.returns.sum(axis=1)
+        assert np.allclose(returns["drawn"], earned, rtol=1e-12)
+        assert not np.allclose(returns["drawn"], value.returns[:, 1])
+
+
 def test_players_who_do_not_learn_jointly_are_those_named(tmp_path: Path) -> None:
     run = tmp_path / "run"
     arguments = ["joint", *JOINT, *PONG, "--learning-seats", "1", "--run-dir", str(run)]
