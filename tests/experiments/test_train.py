@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from analysis.curves import learning_curve
+from analysis.numbers import shown
 from analysis.robust import iqm
 from analysis.runs import glance
 from analysis.trainings import load_training
@@ -246,11 +247,14 @@ def test_every_oracle_trains_and_is_looked_at(
 
 def test_runs_are_listed_beside_those_of_psro(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert counterplay(["runs", str(finished.parent)]) == 0
-    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("run "))
+    out = capsys.readouterr().out
     listed = glance(finished)
     assert (listed.state, listed.iterations, listed.asked, listed.unit) == ("finished", 1024, 1024, "steps")
-    assert listed.team_return == load_training(finished).evaluation[3]
-    assert row
+    assert listed.team_return == load_training(finished).evaluation[0]
+    assert listed.team_return["play"] == "greedy"
+    _, row = (line for line in out.splitlines() if line.startswith("run "))  # the first is of headers
+    assert shown(listed.team_return) in row
+    assert "return is of greedy play" in out
 
 
 def test_the_learning_curve_is_drawn_again(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
