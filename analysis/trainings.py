@@ -14,6 +14,9 @@ ROW: Kinds = {"metric": TEXT, "value": NUMBER, "kind": TEXT, "step": optional(WH
 ROW |= {"standard_error": optional(SPREAD), "low": optional(NUMBER), "high": optional(NUMBER)}
 
 WATCHED = {
+    "win_rate": "win rate",
+    "rating": "rating",
+    "staleness": "staleness",
     "explained_variance": "explained variance",
     "q_mean": "mean Q",
     "entropy": "entropy",
@@ -21,8 +24,9 @@ WATCHED = {
     "actor_grad_norm": "actor's gradient norm",
     "grad_norm": "gradient norm",
 }
-"""Diagnostics -> what they are called."""
+"""Diagnostics -> what they are called; self-play's own come first."""
 MOST_WATCHED = 3
+"""One more where self-play takes so many: the table of a training still fits 80 columns."""
 
 
 class Trained(NamedTuple):
@@ -90,7 +94,8 @@ def learned_return(config: dict[str, Any]) -> str:
 def watched(reported: Iterable[str]) -> dict[str, str]:
     """The diagnostics to show of those that a learner reports -> what they are called."""
     known = set(reported)
-    return dict(islice(((name, called) for name, called in WATCHED.items() if name in known), MOST_WATCHED))
+    most = MOST_WATCHED + ("win_rate" in known)
+    return dict(islice(((name, called) for name, called in WATCHED.items() if name in known), most))
 
 
 def curve_table(rows: Rows, most: int = 10) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -102,7 +107,7 @@ def curve_table(rows: Rows, most: int = 10) -> tuple[tuple[str, ...], list[tuple
     shown_of = watched(name for report in reports.values() for name in report)
     steps = sorted(reports, reverse=True)
     lines = [
-        (f"{step:,}", shown(reports[step].get("return")), *(_short(reports[step].get(name)) for name in shown_of))
+        (f"{step:,}", shown(reports[step].get("return")), *(_cell(reports[step].get(name)) for name in shown_of))
         for step in reversed(steps[:: -(-len(steps) // most) or 1])
     ]
     return ("steps", "return", *shown_of.values()), lines
@@ -130,5 +135,10 @@ def _middle(row: dict[str, Any]) -> tuple[str, str]:
     return f"{row['value']:.{places}f}", f"{row['low']:.{places}f} to {row['high']:.{places}f}"
 
 
-def _short(row: dict[str, Any] | None) -> str:
-    return "" if row is None else f"{row['value']:.3g}"
+def _cell(row: dict[str, Any] | None) -> str:
+    return "" if row is None else brief(row["value"])
+
+
+def brief(value: float) -> str:
+    """A diagnostic in three digits, as 0.0123; whole where that is in the thousands, as 1,234."""
+    return f"{value:,.0f}" if 999.5 <= abs(value) < 1e6 else f"{value:.3g}"

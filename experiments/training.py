@@ -13,7 +13,7 @@ import torch
 from analysis.figures import draw
 from analysis.numbers import shown
 from analysis.robust import interval
-from analysis.trainings import WATCHED, evaluation_table, read_metrics, team_share, watched
+from analysis.trainings import WATCHED, brief, evaluation_table, read_metrics, team_share, watched
 from experiments.measures import EPISODE, Rows, report_rows
 from experiments.opponents import (
     TOGETHER,
@@ -180,7 +180,7 @@ class Course:
         self.show.view = self.show.view._replace(columns=("steps", "return", *called.values(), *VIEW.columns[-2:]))
         earned = {"value": report.get("return"), "standard_error": report.get("return_error", 0), "kind": "estimate"}
         cells = {"steps": f"{int(report['steps']):,}", "return": shown(earned) if "return" in report else ""}
-        cells |= {name: f"{report[key]:.3g}" for key, name in called.items()}
+        cells |= {name: brief(report[key]) for key, name in called.items()}
         self.show.row(cells | {"steps/s": f"{speed:,.0f}", "time left": str(self.forecast)})
 
     def _flush(self) -> None:

@@ -515,10 +515,16 @@ def test_players_who_do_not_learn_jointly_are_those_named(tmp_path: Path) -> Non
     assert isinstance(met(run, began_as(run).make_game(), 1).populations[0][0], Follow)
 
 
-def test_self_play_is_measured_against_those_named(tmp_path: Path) -> None:
+def test_self_play_is_shown_and_measured_against_those_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = tmp_path / "run"
     arguments = ["joint", *JOINT, *PONG, "--learning-seats", "0", "--opponents", "pfsp_hard", "--run-dir", str(run)]
     assert main(arguments) == 0
     assert isinstance(met(run, began_as(run).make_game(), 1).populations[0][0], Follow)
     names = {row["metric"] for row in load_training(run).metrics}
-    assert {"learner/staleness", "learner/rating", "learner/win_rate"} <= names
+    assert set(documented("Trainings: self-play")) <= names
+    capsys.readouterr()
+    assert counterplay(["show", str(run)]) == 0
+    header = "steps return win rate rating staleness explained variance"
+    assert header in [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
