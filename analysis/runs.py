@@ -22,7 +22,7 @@ class Listed(NamedTuple):
     path: Path
     state: State
     iterations: int | None  # finished ones, not counting the initial policies'; None before those are evaluated
-    asked: int | None
+    asked: int | None  # None where there is no more to do: of trainings that are finished, or have no budget
     gap: dict[str, Any] | None  # last row of the gap in the whole game, or among the policies found
     team_return: dict[str, Any] | None
     changed: float  # when a file of it was last written, in seconds since 1970
@@ -67,7 +67,8 @@ def _training(path: Path, now: State, changed: float) -> Listed:
     learned = [row for row in trained.metrics if row["metric"] == "learner/return"]
     earned = [row for row in trained.evaluation if row["metric"] == "evaluation/return"]
     row = next(iter(earned[:1] or learned[-1:]), None)
-    return Listed(path, now, trained.steps, trained.asked, None, row, changed, unit="steps")
+    asked = None if now == "finished" else trained.asked  # of which only whole updates are done
+    return Listed(path, now, trained.steps, asked, None, row, changed, unit="steps")
 
 
 def state(path: Path) -> State:

@@ -42,7 +42,7 @@ def _psro(run: Run, listed: Listed) -> Iterator[RenderableType]:
 
 
 def _training(trained: Trained, listed: Listed) -> Iterator[RenderableType]:
-    budget = f" of {trained.asked:,}" if trained.asked else ""
+    budget = f" of {listed.asked:,}" if listed.asked else ""
     yield from _head(trained.settings, listed, f"{trained.steps:,}{budget} steps")
     yield bare_table(*curve_table(trained.metrics), "while it learns")
     yield ""

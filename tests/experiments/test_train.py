@@ -34,6 +34,7 @@ from marl.oracles.ppo_learner import PPOLearner
 from marl.policies import NeuralPolicy
 from marl.population import deviation_value
 from marl.recurrent import RecurrentPolicy, recurrent_core
+from tests.analysis.handmade import edit, seal
 from tests.experiments.test_run_folder import documented
 from tests.experiments.tiny import ROOT, contents
 from tests.processes import ended
@@ -249,12 +250,26 @@ def test_runs_are_listed_beside_those_of_psro(finished: Path, capsys: pytest.Cap
     assert counterplay(["runs", str(finished.parent)]) == 0
     out = capsys.readouterr().out
     listed = glance(finished)
-    assert (listed.state, listed.iterations, listed.asked, listed.unit) == ("finished", 1024, 1024, "steps")
+    assert (listed.state, listed.iterations, listed.asked, listed.unit) == ("finished", 1024, None, "steps")
     assert listed.team_return == load_training(finished).evaluation[0]
     assert listed.team_return["play"] == "greedy"
     _, row = (line for line in out.splitlines() if line.startswith("run "))  # the first is of headers
     assert shown(listed.team_return) in row
     assert "return is of greedy play" in out
+
+
+def test_steps_are_of_a_budget_until_the_training_is_finished(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    edit(run / "run.json", config=load_training(run).config | {"ppo": {"steps": 1100}})
+    seal(run, "run.json")
+    for folder, header in ((run, "finished, 1,024 steps"), (tmp_path, "finished  1,024 steps")):
+        assert counterplay(["show" if folder == run else "runs", str(folder)]) == 0
+        assert header in capsys.readouterr().out
+    (run / "summary.json").unlink()
+    assert counterplay(["show", str(run)]) == 0
+    assert "interrupted, 1,024 of 1,100 steps" in capsys.readouterr().out
 
 
 def test_the_learning_curve_is_drawn_again(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
