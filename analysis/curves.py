@@ -12,12 +12,13 @@ from analysis.trainings import Trained, learned_return, watched
 def learning_curve(trained: Trained) -> Figure | None:
     """The return while it learned, in a band of its 95 % interval, and its diagnostics; None before the first report.
 
+    The exact oracle plays no steps, and has none either.
     A point is the mean of each lane's last whole episode; the dashed line is what the policy earned in the end.
     """
     reports = {row["metric"].removeprefix("learner/") for row in trained.metrics if "step" in row}
     earned = f"{learned_return(trained.config)} per episode"
     panels = {"return": earned, **watched(reports)}
-    if "return" not in reports:
+    if "return" not in reports or not trained.steps:
         return None
     figure, axes = grid(len(panels), 2.3)
     for axis, (name, called) in zip(axes, panels.items(), strict=True):

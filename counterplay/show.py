@@ -44,7 +44,8 @@ def _psro(run: Run, listed: Listed) -> Iterator[RenderableType]:
 def _training(trained: Trained, listed: Listed) -> Iterator[RenderableType]:
     budget = f" of {listed.asked:,}" if listed.asked else ""
     yield from _head(trained.settings, listed, f"{trained.steps:,}{budget} steps")
-    yield bare_table(*curve_table(trained.metrics), "while it learns")
+    learning = "exact return" if trained.asked is None else "while it learns"
+    yield bare_table(*curve_table(trained.metrics), learning)
     yield ""
     if trained.evaluation:
         title = f"{learned_return(trained.config)} in fresh episodes, ± standard error"

@@ -57,6 +57,8 @@ VIEW = View(
     ("steps", "return", *WATCHED.values(), "steps/s", "time left"),
     "return: of each lane's last whole episode, while it learns, mean ± standard error",
 )
+EXACT = VIEW._replace(caption="return: the best response's, computed in the game's tree; exact")
+"""Of the exact oracle, which plays no steps."""
 
 
 def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
@@ -73,7 +75,7 @@ def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
     others, start = load_opponents(folder, lesson.game, config.seat)
     lesson = lesson._replace(oracle=with_own_expert(lesson.oracle, folder))
     kept = trackers(run)
-    with display(VIEW) as show:
+    with display(VIEW if lesson.oracle.total_steps else EXACT) as show:
         if TRAINED not in store:
             trained, company = Course(lesson, run, stop, show, kept).trained(others, start)
             failpoint("unit finished")
@@ -268,7 +270,7 @@ def _report(lesson: "Lesson", run: RunFolder, steps: int, rows: Rows) -> list[st
             for play, *cells in lines
         ),
         f"in {run.path}:",
-        "  policy, figures/learning_curve.png, metrics.jsonl, evaluation, run.json, summary.json",
+        f"  policy, {'figures/learning_curve.png, ' if steps else ''}metrics.jsonl, evaluation, run.json, summary.json",
         "next:",
         *(f"  {invocation()} {command} {folder}" for command in ("show", "play")),
         *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),

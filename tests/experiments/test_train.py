@@ -246,6 +246,17 @@ def test_every_oracle_trains_and_is_looked_at(
     assert f"trained by {oracle}" in out
 
 
+def test_the_exact_oracle_has_a_return_and_no_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    assert main(["exact", "--game", "openspiel:kuhn_poker", "--eval-episodes", "2", "--run-dir", str(run)]) == 0
+    assert counterplay(["show", str(run)]) == 0
+    out = capsys.readouterr().out
+    assert "return: the best response's, computed in the game's tree; exact\n" in out
+    assert "\nexact return" in out
+    assert not any(word in out for word in ("while it learns", "learning_curve.png"))
+    assert learning_curve(load_training(run)) is None
+
+
 def test_runs_are_listed_beside_those_of_psro(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert counterplay(["runs", str(finished.parent)]) == 0
     out = capsys.readouterr().out
