@@ -120,19 +120,19 @@ def evaluation_table(rows: Rows) -> tuple[tuple[str, ...], list[tuple[str, ...]]
         if row["metric"].startswith("evaluation/"):
             by_play.setdefault(row["play"], {})[row["metric"].removeprefix("evaluation/")] = row
     lines: list[tuple[str, ...]] = [
-        (play, shown(found["return"]), *_middle(found["interquartile_mean"]), shown(found["steps"]))
+        (play, shown(found["return"]), _middle(found["interquartile_mean"]), shown(found["steps"]))
         for play, found in by_play.items()
     ]
-    return ("play", "mean return", "interquartile mean", "95 % interval", "steps"), lines
+    return ("play", "mean return", "interquartile mean", "steps"), lines
 
 
-def _middle(row: dict[str, Any]) -> tuple[str, str]:
-    """Both as 12.3 and 11.2 to 13.5."""
+def _middle(row: dict[str, Any]) -> str:
+    """With its interval, as 12.3 [11.2, 13.5]."""
     width = row["high"] - row["low"]
     if not width:
-        return exactly(row["value"]), ""
-    places = decimals(width / 4)
-    return f"{row['value']:.{places}f}", f"{row['low']:.{places}f} to {row['high']:.{places}f}"
+        return exactly(row["value"])
+    value, low, high = (f"{row[key]:.{decimals(width / 4)}f}" for key in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]"
 
 
 def _cell(row: dict[str, Any] | None) -> str:

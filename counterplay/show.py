@@ -48,7 +48,7 @@ def _training(trained: Trained, listed: Listed) -> Iterator[RenderableType]:
     yield bare_table(*curve_table(trained.metrics), learning)
     yield ""
     if trained.evaluation:
-        title = f"{learned_return(trained.config)} in fresh episodes, ± standard error"
+        title = f"{learned_return(trained.config)} in fresh episodes, ± standard error, [95 % interval]"
         yield bare_table(*evaluation_table(trained.metrics), title)
         yield ""
     folder = shlex.quote(str(listed.path))

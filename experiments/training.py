@@ -264,7 +264,7 @@ def _report(lesson: "Lesson", run: RunFolder, steps: int, rows: Rows) -> list[st
     earner += f", {1 - share:g} of it its own and {share:g} the team's return," if 0 < share < 1 else ""
     return [
         f"{config.oracle} on {config.game}{others}, seed {config.seed}, {steps:,} steps",
-        f"what {earner} in {config.eval_episodes:,} fresh episodes (± standard error; 95 % bootstrap interval):",
+        f"what {earner} in {config.eval_episodes:,} fresh episodes (± standard error, [95 % bootstrap interval]):",
         *(
             f"  {play}: " + ", ".join(f"{name} {cell}" for name, cell in zip(headers[1:], cells, strict=True) if cell)
             for play, *cells in lines
