@@ -13,12 +13,16 @@ State = Literal["finished", "interrupted", "running", "damaged"]
 
 
 class Listed(NamedTuple):
-    """A run at a glance; of a training, steps stand for iterations, and its return for the team's."""
+    """A run at a glance; of a training, steps stand for iterations, and its return for the team's.
+
+    That is of the first way to play that was measured in the end, greedy where there is a choice; before, of the last
+    report while it learns.
+    """
 
     path: Path
     state: State
     iterations: int | None  # finished ones, not counting the initial policies'; None before those are evaluated
-    asked: int | None
+    asked: int | None  # None where there is no more to do: of trainings that are finished, or have no budget
     gap: dict[str, Any] | None  # last row of the gap in the whole game, or among the policies found
     team_return: dict[str, Any] | None
     changed: float  # when a file of it was last written, in seconds since 1970
@@ -60,10 +64,11 @@ def glance(path: Path) -> Listed:
 
 def _training(path: Path, now: State, changed: float) -> Listed:
     trained = load_training(path)
-    returns = [row for row in trained.metrics if row["metric"] in ("learner/return", "evaluation/return")]
-    return Listed(
-        path, now, trained.steps, trained.asked, None, returns[-1] if returns else None, changed, unit="steps"
-    )
+    learned = [row for row in trained.metrics if row["metric"] == "learner/return"]
+    earned = [row for row in trained.evaluation if row["metric"] == "evaluation/return"]
+    row = next(iter(earned[:1] or learned[-1:]), None)
+    asked = None if now == "finished" else trained.asked  # of which only whole updates are done
+    return Listed(path, now, trained.steps, asked, None, row, changed, unit="steps")
 
 
 def state(path: Path) -> State:

@@ -14,6 +14,9 @@ ROW: Kinds = {"metric": TEXT, "value": NUMBER, "kind": TEXT, "step": optional(WH
 ROW |= {"standard_error": optional(SPREAD), "low": optional(NUMBER), "high": optional(NUMBER)}
 
 WATCHED = {
+    "win_rate": "win rate",
+    "rating": "rating",
+    "staleness": "staleness",
     "explained_variance": "explained variance",
     "q_mean": "mean Q",
     "entropy": "entropy",
@@ -21,8 +24,9 @@ WATCHED = {
     "actor_grad_norm": "actor's gradient norm",
     "grad_norm": "gradient norm",
 }
-"""Diagnostics -> what they are called."""
+"""Diagnostics -> what they are called; self-play's own come first."""
 MOST_WATCHED = 3
+"""One more where self-play takes so many: the table of a training still fits 80 columns."""
 
 
 class Trained(NamedTuple):
@@ -73,10 +77,25 @@ def read_metrics(file: Path) -> Rows:
     return rows
 
 
+def team_share(config: dict[str, Any]) -> float:
+    """Of the sum over all players' returns in what a training is for: 0 is the player's own return, 1 the team's."""
+    settings = config.get(config["oracle"], {})
+    return 1.0 if config["reward"] == "team" else float(settings.get("team_share", 0.0))
+
+
+def learned_return(config: dict[str, Any]) -> str:
+    """What the return of a training is called, by whose rewards it learned to earn."""
+    share = team_share(config)
+    if 0 < share < 1:
+        return f"return ({1 - share:g} own + {share:g} the team’s)"
+    return "the team’s return" if share else "return"
+
+
 def watched(reported: Iterable[str]) -> dict[str, str]:
     """The diagnostics to show of those that a learner reports -> what they are called."""
     known = set(reported)
-    return dict(islice(((name, called) for name, called in WATCHED.items() if name in known), MOST_WATCHED))
+    most = MOST_WATCHED + ("win_rate" in known)
+    return dict(islice(((name, called) for name, called in WATCHED.items() if name in known), most))
 
 
 def curve_table(rows: Rows, most: int = 10) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -88,7 +107,7 @@ def curve_table(rows: Rows, most: int = 10) -> tuple[tuple[str, ...], list[tuple
     shown_of = watched(name for report in reports.values() for name in report)
     steps = sorted(reports, reverse=True)
     lines = [
-        (f"{step:,}", shown(reports[step].get("return")), *(_short(reports[step].get(name)) for name in shown_of))
+        (f"{step:,}", shown(reports[step].get("return")), *(_cell(reports[step].get(name)) for name in shown_of))
         for step in reversed(steps[:: -(-len(steps) // most) or 1])
     ]
     return ("steps", "return", *shown_of.values()), lines
@@ -101,20 +120,25 @@ def evaluation_table(rows: Rows) -> tuple[tuple[str, ...], list[tuple[str, ...]]
         if row["metric"].startswith("evaluation/"):
             by_play.setdefault(row["play"], {})[row["metric"].removeprefix("evaluation/")] = row
     lines: list[tuple[str, ...]] = [
-        (play, shown(found["return"]), *_middle(found["interquartile_mean"]), shown(found["steps"]))
+        (play, shown(found["return"]), _middle(found["interquartile_mean"]), shown(found["steps"]))
         for play, found in by_play.items()
     ]
-    return ("play", "mean return", "interquartile mean", "95 % interval", "steps"), lines
+    return ("play", "mean return", "interquartile mean", "steps"), lines
 
 
-def _middle(row: dict[str, Any]) -> tuple[str, str]:
-    """Both as 12.3 and 11.2 to 13.5."""
+def _middle(row: dict[str, Any]) -> str:
+    """With its interval, as 12.3 [11.2, 13.5]."""
     width = row["high"] - row["low"]
     if not width:
-        return exactly(row["value"]), ""
-    places = decimals(width / 4)
-    return f"{row['value']:.{places}f}", f"{row['low']:.{places}f} to {row['high']:.{places}f}"
+        return exactly(row["value"])
+    value, low, high = (f"{row[key]:.{decimals(width / 4)}f}" for key in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]"
 
 
-def _short(row: dict[str, Any] | None) -> str:
-    return "" if row is None else f"{row['value']:.3g}"
+def _cell(row: dict[str, Any] | None) -> str:
+    return "" if row is None else brief(row["value"])
+
+
+def brief(value: float) -> str:
+    """A diagnostic in three digits, as 0.0123; whole where that is in the thousands, as 1,234."""
+    return f"{value:,.0f}" if 999.5 <= abs(value) < 1e6 else f"{value:.3g}"

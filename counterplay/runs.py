@@ -24,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         screen.print(f"no runs in {folder}: `{invocation()} psro` makes one", soft_wrap=True)
         return 0
     screen.print(bare_table(HEADERS, [_row(run) for run in found]))
-    screen.print("steps: of a training, whose return is that of the one who learned; else the team's")
+    screen.print("steps: of a training, whose return is what it learned to earn; else the team's")
+    screen.print("a finished training's return is of greedy play, where its policy can also draw its actions")
     screen.print("gap: of the last meta-strategy that was asked for it; a lower bound is of the whole game")
     screen.print(f"next: {invocation()} show {shlex.quote(str(found[0].path))}", soft_wrap=True)
     return 0

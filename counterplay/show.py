@@ -13,7 +13,7 @@ from analysis.load import Run, command_of, flat, load_run, read_settings
 from analysis.numbers import shown
 from analysis.runs import Listed, glance
 from analysis.tables import LEAST_SHARE, MEASURES, duel_table, iteration_table, measures, profile_table
-from analysis.trainings import Trained, curve_table, evaluation_table, load_training
+from analysis.trainings import Trained, curve_table, evaluation_table, learned_return, load_training
 from counterplay.screen import Screen, age, bare_table
 from experiments.run import invocation
 
@@ -42,13 +42,14 @@ def _psro(run: Run, listed: Listed) -> Iterator[RenderableType]:
 
 
 def _training(trained: Trained, listed: Listed) -> Iterator[RenderableType]:
-    budget = f" of {trained.asked:,}" if trained.asked else ""
+    budget = f" of {listed.asked:,}" if listed.asked else ""
     yield from _head(trained.settings, listed, f"{trained.steps:,}{budget} steps")
-    yield bare_table(*curve_table(trained.metrics), "while it learns")
+    learning = "exact return" if trained.asked is None else "while it learns"
+    yield bare_table(*curve_table(trained.metrics), learning)
     yield ""
     if trained.evaluation:
-        earned = "the team’s return" if trained.config["reward"] == "team" else "return"
-        yield bare_table(*evaluation_table(trained.metrics), f"{earned} in fresh episodes, ± standard error")
+        title = f"{learned_return(trained.config)} in fresh episodes, ± standard error, [95 % interval]"
+        yield bare_table(*evaluation_table(trained.metrics), title)
         yield ""
     folder = shlex.quote(str(listed.path))
     yield "next:"

@@ -13,7 +13,7 @@ import torch
 from analysis.figures import draw
 from analysis.numbers import shown
 from analysis.robust import interval
-from analysis.trainings import WATCHED, evaluation_table, read_metrics, watched
+from analysis.trainings import WATCHED, brief, evaluation_table, read_metrics, team_share, watched
 from experiments.measures import EPISODE, Rows, report_rows
 from experiments.opponents import (
     TOGETHER,
@@ -57,6 +57,8 @@ VIEW = View(
     ("steps", "return", *WATCHED.values(), "steps/s", "time left"),
     "return: of each lane's last whole episode, while it learns, mean ± standard error",
 )
+EXACT = VIEW._replace(caption="return: the best response's, computed in the game's tree; exact")
+"""Of the exact oracle, which plays no steps."""
 
 
 def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
@@ -73,7 +75,7 @@ def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
     others, start = load_opponents(folder, lesson.game, config.seat)
     lesson = lesson._replace(oracle=with_own_expert(lesson.oracle, folder))
     kept = trackers(run)
-    with display(VIEW) as show:
+    with display(VIEW if lesson.oracle.total_steps else EXACT) as show:
         if TRAINED not in store:
             trained, company = Course(lesson, run, stop, show, kept).trained(others, start)
             failpoint("unit finished")
@@ -180,7 +182,7 @@ class Course:
         self.show.view = self.show.view._replace(columns=("steps", "return", *called.values(), *VIEW.columns[-2:]))
         earned = {"value": report.get("return"), "standard_error": report.get("return_error", 0), "kind": "estimate"}
         cells = {"steps": f"{int(report['steps']):,}", "return": shown(earned) if "return" in report else ""}
-        cells |= {name: f"{report[key]:.3g}" for key, name in called.items()}
+        cells |= {name: brief(report[key]) for key, name in called.items()}
         self.show.row(cells | {"steps/s": f"{speed:,.0f}", "time left": str(self.forecast)})
 
     def _flush(self) -> None:
@@ -209,14 +211,17 @@ def _evaluation(lesson: "Lesson", run: RunFolder, others: Opponents, policy: Pol
 
 
 def measured(lesson: "Lesson", others: Opponents, policy: Policy) -> tuple[Rows, dict[str, Any]]:
-    """Metrics of every way to play the policy, and the returns and lengths [E] of the episodes they are of."""
+    """Metrics of every way to play the policy, and the returns and lengths [E] of the episodes they are of.
+
+    Returns are of the rewards that it learned to earn: its own, the team's, or a mixture of both.
+    """
+    share = team_share(settings(lesson.config))
     config, rows, arrays = lesson.config, list[dict[str, Any]](), dict[str, Any]()
     for play, player in ways(lesson.oracle, policy).items():
         value = deviation_value(
             lesson.game, *others, (config.seat, player), config.eval_episodes, config.seed, "evaluation"
         )
-        team = config.reward == "team"
-        returns = value.returns.sum(axis=1) if team else value.returns[:, config.seat]
+        returns = (1 - share) * value.returns[:, config.seat] + share * value.returns.sum(axis=1)
         middle, low, high = interval(returns, resamples=RESAMPLES)
         rows += [
             _row("return", returns, play, EPISODE),
@@ -254,16 +259,18 @@ def _report(lesson: "Lesson", run: RunFolder, steps: int, rows: Rows) -> list[st
     headers, lines = evaluation_table(rows)
     others = f", against {config.against}" if len(lesson.game.agents) > 1 else ""
     others = ", with those who learned beside it" if (run.path / TOGETHER).exists() else others
-    earner = "the team earns" if config.reward == "team" else f"{lesson.game.agents[config.seat]} earns"
+    share, agent = team_share(settings(config)), lesson.game.agents[config.seat]
+    earner = "the team earns" if share == 1 else f"{agent} earns"
+    earner += f", {1 - share:g} of it its own and {share:g} the team's return," if 0 < share < 1 else ""
     return [
         f"{config.oracle} on {config.game}{others}, seed {config.seed}, {steps:,} steps",
-        f"what {earner} in {config.eval_episodes:,} fresh episodes (± standard error; 95 % bootstrap interval):",
+        f"what {earner} in {config.eval_episodes:,} fresh episodes (± standard error, [95 % bootstrap interval]):",
         *(
             f"  {play}: " + ", ".join(f"{name} {cell}" for name, cell in zip(headers[1:], cells, strict=True) if cell)
             for play, *cells in lines
         ),
         f"in {run.path}:",
-        "  policy, figures/learning_curve.png, metrics.jsonl, evaluation, run.json, summary.json",
+        f"  policy, {'figures/learning_curve.png, ' if steps else ''}metrics.jsonl, evaluation, run.json, summary.json",
         "next:",
         *(f"  {invocation()} {command} {folder}" for command in ("show", "play")),
         *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),

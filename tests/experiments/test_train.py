@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from analysis.curves import learning_curve
+from analysis.numbers import shown
 from analysis.robust import iqm
 from analysis.runs import glance
 from analysis.trainings import load_training
@@ -33,6 +34,7 @@ from marl.oracles.ppo_learner import PPOLearner
 from marl.policies import NeuralPolicy
 from marl.population import deviation_value
 from marl.recurrent import RecurrentPolicy, recurrent_core
+from tests.analysis.handmade import edit, seal
 from tests.experiments.test_run_folder import documented
 from tests.experiments.tiny import ROOT, contents
 from tests.processes import ended
@@ -244,13 +246,41 @@ def test_every_oracle_trains_and_is_looked_at(
     assert f"trained by {oracle}" in out
 
 
+def test_the_exact_oracle_has_a_return_and_no_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    assert main(["exact", "--game", "openspiel:kuhn_poker", "--eval-episodes", "2", "--run-dir", str(run)]) == 0
+    assert counterplay(["show", str(run)]) == 0
+    out = capsys.readouterr().out
+    assert "return: the best response's, computed in the game's tree; exact\n" in out
+    assert "\nexact return" in out
+    assert not any(word in out for word in ("while it learns", "learning_curve.png"))
+    assert learning_curve(load_training(run)) is None
+
+
 def test_runs_are_listed_beside_those_of_psro(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert counterplay(["runs", str(finished.parent)]) == 0
-    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("run "))
+    out = capsys.readouterr().out
     listed = glance(finished)
-    assert (listed.state, listed.iterations, listed.asked, listed.unit) == ("finished", 1024, 1024, "steps")
-    assert listed.team_return == load_training(finished).evaluation[3]
-    assert row
+    assert (listed.state, listed.iterations, listed.asked, listed.unit) == ("finished", 1024, None, "steps")
+    assert listed.team_return == load_training(finished).evaluation[0]
+    assert listed.team_return["play"] == "greedy"
+    _, row = (line for line in out.splitlines() if line.startswith("run "))  # the first is of headers
+    assert shown(listed.team_return) in row
+    assert "return is of greedy play" in out
+
+
+def test_steps_are_of_a_budget_until_the_training_is_finished(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    edit(run / "run.json", config=load_training(run).config | {"ppo": {"steps": 1100}})
+    seal(run, "run.json")
+    for folder, header in ((run, "finished, 1,024 steps"), (tmp_path, "finished  1,024 steps")):
+        assert counterplay(["show" if folder == run else "runs", str(folder)]) == 0
+        assert header in capsys.readouterr().out
+    (run / "summary.json").unlink()
+    assert counterplay(["show", str(run)]) == 0
+    assert "interrupted, 1,024 of 1,100 steps" in capsys.readouterr().out
 
 
 def test_the_learning_curve_is_drawn_again(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -477,6 +507,34 @@ def test_in_joint_training_all_players_learn_and_are_measured_together(tmp_path:
     assert capsys.readouterr().out.count("trained by joint") == 2
 
 
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        ("1", ("what the team earns in 6 fresh", "the team’s return in fresh episodes")),
+        (
+            "0.25",
+            ("what player_1 earns, 0.75 of it its own and 0.25 the team's", "return (0.75 own + 0.25 the team’s) in"),
+        ),
+    ],
+)
+def test_what_is_measured_is_what_joint_training_is_for(
+    share: str, words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, weight = tmp_path / "run", float(share)
+    arguments = [*JOINT, "--game", "normal_form", "--seat", "1", "--team-share", share, "--run-dir", str(run)]
+    assert main(["joint", *arguments]) == 0
+    assert counterplay(["show", str(run)]) == 0
+    out = capsys.readouterr().out
+    assert all(word in out for word in words)
+    game = began_as(run).make_game()
+    player = ways(ORACLES["joint"](), PolicyStore(run).load("policy").policy)["drawn"]
+    value = deviation_value(game, *met(run, game, 1), (1, player), 6, 0, "evaluation")
+    with np.load(run / "evaluation" / "returns.npz") as returns:
+        earned = (1 - weight) * value.returns[:, 1] + weight * value.returns.sum(axis=1)
+        assert np.allclose(returns["drawn"], earned, rtol=1e-12)
+        assert not np.allclose(returns["drawn"], value.returns[:, 1])
+
+
 def test_players_who_do_not_learn_jointly_are_those_named(tmp_path: Path) -> None:
     run = tmp_path / "run"
     arguments = ["joint", *JOINT, *PONG, "--learning-seats", "1", "--run-dir", str(run)]
@@ -484,10 +542,16 @@ def test_players_who_do_not_learn_jointly_are_those_named(tmp_path: Path) -> Non
     assert isinstance(met(run, began_as(run).make_game(), 1).populations[0][0], Follow)
 
 
-def test_self_play_is_measured_against_those_named(tmp_path: Path) -> None:
+def test_self_play_is_shown_and_measured_against_those_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = tmp_path / "run"
     arguments = ["joint", *JOINT, *PONG, "--learning-seats", "0", "--opponents", "pfsp_hard", "--run-dir", str(run)]
     assert main(arguments) == 0
     assert isinstance(met(run, began_as(run).make_game(), 1).populations[0][0], Follow)
     names = {row["metric"] for row in load_training(run).metrics}
-    assert {"learner/staleness", "learner/rating", "learner/win_rate"} <= names
+    assert set(documented("Trainings: self-play")) <= names
+    capsys.readouterr()
+    assert counterplay(["show", str(run)]) == 0
+    header = "steps return win rate rating staleness explained variance"
+    assert header in [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
