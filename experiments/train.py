@@ -193,6 +193,8 @@ def planned(config: Config) -> Lesson:
         raise ValueError(
             f"seat must be one of 0..{len(game.agents) - 1}, the players of {config.game}; got {config.seat}"
         )
+    if config.reward == "team" and getattr(oracle, "team_share", 0):
+        raise ValueError("--reward team and --team-share would count the team's reward twice: leave one of them out")
     if config.resume and (config.folder / "opponents").exists():
         return Lesson(config, game, oracle, device, None, None)
     from experiments.opponents import opponents, policy_at

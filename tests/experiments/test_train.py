@@ -376,6 +376,7 @@ def test_networks_may_be_trained_on_cuda_and_their_training_gone_on_with(tmp_pat
         ("ppo --game pong --against runs/none", "there is no run, and no policy, at runs/none"),
         (f"ppo --game signaling --against {STORED}", "listener_0 observes 4 features, NeuralPolicy("),
         ("joint --game pong --learning-seats 5", "learning_seats must be among the players, 0..1, got (5,)"),
+        ("joint --game pong --reward team --team-share 0.5", "would count the team's reward twice"),
         ("joint --game pong --learning-seats -1", "learning_seats must be a whole number of at least 0, got -1"),
         ("ppo --game pong --start runs/none", "there is no policy at runs/none"),
         ("ppo --steps 5", "steps=5 is less than one update"),
