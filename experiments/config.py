@@ -21,6 +21,10 @@ class Recorded(Protocol):
     """Options that may change when a run is gone on with."""
 
     @property
+    def oracle(self) -> str:
+        """Name of what trains, among `marl.oracles.ORACLES`."""
+
+    @property
     def resume(self) -> bool: ...
 
     @property

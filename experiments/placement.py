@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.load import command_of
 from experiments.config import Configured, Recorded
-from experiments.oracles import with_oracle
+from experiments.oracles import chosen, with_oracle
 from experiments.run import RunFolder, create, invocation, read_settings, resume
 from marl.atomic import digest
-from marl.oracles import ORACLES
+from marl.oracles import ORACLES, BehaviouralCloning
 
 if TYPE_CHECKING:
     from games.game import Game, Playable
@@ -30,8 +30,8 @@ def opened(config: Recorded, game: "Game | Playable") -> RunFolder:
 
 def expert_files(config: Recorded) -> dict[str, str]:
     """SHA-256 of the files of the expert that a run of PSRO imitates, by path; a training has copies of its own."""
-    oracle = getattr(config, "behavioural_cloning", None)
-    if oracle is None or config.command == "train":
+    oracle = chosen(config)
+    if not isinstance(oracle, BehaviouralCloning) or config.command == "train":
         return {}
     files = [Path(oracle.expert + suffix) for suffix in (".json", ".safetensors")]
     return {str(file): digest(file) for file in files if file.exists()}

@@ -17,7 +17,7 @@ from experiments.known_settings import settings_of
 from experiments.options import AnyGame, Placed, as_name, early
 from experiments.oracles import REGISTRY, check_oracle, chosen, small, untrained
 from experiments.stop import Stop, guarded
-from marl.oracles import ORACLES, BehaviouralCloning, Oracle
+from marl.oracles import ORACLES, BehaviouralCloning, JointTraining, Oracle
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def planned(config: Config) -> Lesson:
         raise ValueError(
             f"seat must be one of 0..{len(game.agents) - 1}, the players of {config.game}; got {config.seat}"
         )
-    if config.reward == "team" and getattr(oracle, "team_share", 0):
+    if config.reward == "team" and isinstance(oracle, JointTraining) and oracle.team_share:
         raise ValueError("--reward team and --team-share would count the team's reward twice: leave one of them out")
     if config.resume and (config.folder / "opponents").exists():
         return Lesson(config, game, oracle, device, None, None)

@@ -1,6 +1,7 @@
 """What learners share that play, remember, and take gradient steps on what they remember."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -32,7 +33,7 @@ class Trainee(Protocol):
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
-class OffPolicyLearner:
+class OffPolicyLearner(ABC):
     """A replay for every seat of the lanes, which are reset; a learner is one that says who plays, and who learns.
 
     Raises ValueError where lanes and seats do not fit.
@@ -81,9 +82,9 @@ class OffPolicyLearner:
             metrics |= named(self.seats, seat, {"return": returns[column], "return_error": errors[column]} | watched)
         return metrics
 
+    @abstractmethod
     def _play(self) -> None:
         """The steps of an update."""
-        raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:
         """The replays among it."""

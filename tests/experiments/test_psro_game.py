@@ -349,10 +349,17 @@ def test_help_leaves_torch_and_environments_alone() -> None:
     assert "--score-against" in done.stdout
 
 
-def test_a_run_is_not_gone_on_with_by_another_expert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    expert, run = tmp_path / "expert.json", tmp_path / "run"
+@pytest.mark.parametrize("named", ["policy/policy", ""])
+def test_a_run_is_not_gone_on_with_by_another_expert(
+    named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Named by its files, or by the folder of the training that made it."""
+    training, run = tmp_path / "training", tmp_path / "run"
+    expert = training / "policy" / "policy.json"
+    expert.parent.mkdir(parents=True)
+    (training / "run.json").write_text("{}")
     save_policy(Uniform((3,), flat=True), expert.with_suffix(""))
-    cloning = ["--oracle", "behavioural_cloning", "--behavioural-cloning.expert", str(expert.with_suffix(""))]
+    cloning = ["--oracle", "behavioural_cloning", "--behavioural-cloning.expert", str(training / named)]
     given = ["--smoke", "--game", "rock_paper_scissors", *cloning, "--meta-solver", "uniform", "--run-dir", str(run)]
     assert main([*given, *ALONE]) == 0
     assert json.loads((run / "run.json").read_text())["files"] == {str(expert): digest(expert)}
