@@ -14,6 +14,8 @@ ROW: Kinds = {"metric": TEXT, "value": NUMBER, "kind": TEXT, "step": optional(WH
 ROW |= {"standard_error": optional(SPREAD), "low": optional(NUMBER), "high": optional(NUMBER)}
 
 WATCHED = {
+    "average_loss": "average's loss",
+    "average_uniform_loss": "uniform's loss",
     "win_rate": "win rate",
     "rating": "rating",
     "staleness": "staleness",
@@ -44,7 +46,8 @@ class Trained(NamedTuple):
     def asked(self) -> int | None:
         """Steps of the budget, where the oracle has one."""
         settings = self.config.get(self.config["oracle"], {})
-        return settings.get("ppo", settings).get("steps")  # joint training's are those of its PPO
+        learning = settings.get(settings.get("response", "ppo"), settings)  # joint training's are those of its PPO
+        return learning.get("steps")
 
     @property
     def steps(self) -> int:
@@ -119,11 +122,13 @@ def evaluation_table(rows: Rows) -> tuple[tuple[str, ...], list[tuple[str, ...]]
     for row in rows:
         if row["metric"].startswith("evaluation/"):
             by_play.setdefault(row["play"], {})[row["metric"].removeprefix("evaluation/")] = row
+    solved = any("nash_conv" in found for found in by_play.values())
     lines: list[tuple[str, ...]] = [
         (play, shown(found["return"]), _middle(found["interquartile_mean"]), shown(found["steps"]))
+        + ((shown(found.get("nash_conv")),) if solved else ())
         for play, found in by_play.items()
     ]
-    return ("play", "mean return", "interquartile mean", "steps"), lines
+    return ("play", "mean return", "interquartile mean", "steps") + (("NashConv",) if solved else ()), lines
 
 
 def _middle(row: dict[str, Any]) -> str:

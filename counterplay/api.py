@@ -129,6 +129,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "marl.oracles.dqn": ("DQN",),
     "marl.oracles.exact": ("Exact",),
     "marl.oracles.joint": ("JointTraining",),
+    "marl.oracles.nfsp": ("NFSP",),
     "marl.oracles.ppo": ("PPO",),
     "marl.oracles.recurrent_ppo": ("RecurrentPPO",),
     "marl.oracles.sac": ("SAC",),

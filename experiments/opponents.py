@@ -76,7 +76,7 @@ def lanes_to_learn(
     alone: bool = False,
 ) -> Iterator[tuple[Lanes, tuple[int, ...]]]:
     """Lanes, and the seats they show: one against the others, or in joint training, if not `alone`, all of the game."""
-    if isinstance(oracle, JointTraining) and not alone:
+    if oracle.all_seats and not alone:
         with game_lanes(game, oracle.num_lanes, reward, device) as lanes:
             yield lanes, tuple(range(len(game.agents)))
     else:
@@ -109,7 +109,7 @@ def beginnings(oracle: Oracle, others: Opponents, seat: int, start: Policy | Non
 
 def together(oracle: Oracle, others: Opponents, policies: Mapping[int, Policy]) -> Opponents | None:
     """With whom a policy of joint training is measured: those who learned with it. None where it is with the others."""
-    if not isinstance(oracle, JointTraining) or oracle.opponents:
+    if not oracle.all_seats or (isinstance(oracle, JointTraining) and oracle.opponents):
         return None
     company = [[policies.get(player, population[0])] for player, population in enumerate(others.populations)]
     return Opponents(company, np.ones((1,) * len(company)))

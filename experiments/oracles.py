@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar, g
 import tyro
 
 from games.spelling import unknown
-from marl.oracles import ORACLES, PPO, BehaviouralCloning, Exact, Oracle
+from marl.oracles import DQN, ORACLES, PPO, BehaviouralCloning, Exact, Oracle
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ SMALL: dict[str, dict[str, Any]] = {
     "recurrent_ppo": LITTLE | {"hidden": (), "units": 8},
     "dqn": {"steps": 512, "num_lanes": 4, "gradient_steps": 2, "learning_starts": 64, "hidden": (16,)},
     "sac": {"steps": 512, "num_lanes": 4, "gradient_steps": 2, "learning_starts": 64, "hidden": (16,)},
+    "nfsp": {
+        "dqn": DQN(steps=512, num_lanes=16, gradient_steps=2, learning_starts=64, hidden=(16,)),
+        "ppo": PPO(**LITTLE),
+        "hidden": (16,),
+    },
     "behavioural_cloning": {"steps": 512, "num_lanes": 8, "epochs": 2, "hidden": (16,)},
     "sb3": {"algorithm": "A2C", "steps": 256, "num_lanes": 4},
 }
@@ -89,9 +94,9 @@ def check_oracle(name: str) -> None:
 
 def check_responder(name: str) -> None:
     """Raises ValueError for a name that no oracle of best responses has, with near matches."""
-    if name == "joint":
-        raise ValueError("joint trains several seats at once, and a best response is one seat's: use the oracle ppo")
     check_oracle(name)
+    if ORACLES[name]().all_seats:
+        raise ValueError(f"{name} trains all seats at once, and a best response is one seat's: use the oracle ppo")
 
 
 def chosen(config: Choosing) -> Oracle:

@@ -33,8 +33,10 @@ from experiments.stop import Stop
 from experiments.terminal import Display, Forecast, Stopwatch, View, display
 from experiments.tracker import Tracker, trackers
 from games.game import Policy
+from games.tree_game import TreeGame
 from marl.atomic import remove, verify, whole_folder, write_atomic
 from marl.checkpoint import PolicyStore, Stored
+from marl.exact import evaluate_exact, exact_gap
 from marl.failpoints import failpoint
 from marl.oracles import Oracle
 from marl.population import deviation_value
@@ -228,9 +230,21 @@ def measured(lesson: "Lesson", others: Opponents, policy: Policy) -> tuple[Rows,
             {"metric": "evaluation/interquartile_mean", "play": play, "value": middle, "low": low, "high": high}
             | {"kind": "estimate", "unit": EPISODE},
             _row("steps", value.lengths, play, "steps per episode"),
+            *_solved(lesson, others.joined_by(config.seat, player), play),
         ]
         arrays |= {play: returns, f"{play}_steps": value.lengths}
     return rows, arrays
+
+
+def _solved(lesson: "Lesson", company: Opponents, play: str) -> Rows:
+    """NashConv of those who learned together, where the game has a tree: exact."""
+    if not (lesson.oracle.all_seats and isinstance(lesson.game, TreeGame)):
+        return []
+    payoffs = evaluate_exact(lesson.game, company.populations)
+    gap = exact_gap(lesson.game, company.populations, payoffs, company.sigma)
+    return [
+        {"metric": "evaluation/nash_conv", "play": play, "value": gap.total.value, "kind": "exact", "unit": EPISODE}
+    ]
 
 
 def _row(name: str, sample: np.ndarray, play: str, unit: str) -> dict:

@@ -1,6 +1,7 @@
 """Learning from demonstrations: how well a network explains what was done, and a gradient to do so better."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -121,8 +122,68 @@ def explained(space: Space) -> Explained:
     return ExplainedActions(space) if isinstance(space, Box) else ExplainedChoices(space)
 
 
+class Imitator:
+    """A network that comes to do as is demonstrated to it, one gradient step after the other.
+
+    Raises ValueError for observations that are not rows of features, and for a policy to start from of another kind.
+    """
+
+    def __init__(
+        self,
+        seen: Space,
+        space: Space,
+        hidden: Sequence[int],
+        name: int | str,
+        seed: int,
+        device: str,
+        start: Policy | None,
+        weight_decay: float = 0.0,
+        autocast: bool = False,
+    ):
+        features = seen.shape or ()
+        if len(features) != 1:
+            raise ValueError(f"observations must be rows of features, Box((D,)); got {seen}: flatten them first")
+        self.weight_decay, self.autocast, self.explained = weight_decay, autocast, explained(space)
+        self.head = head_of(space, log_std=0.0)
+        generator = np.random.default_rng(unit_seed(seed, f"init/{name}"))
+        actor = self.head.layers(features[0], hidden, generator)
+        resumed = actor if start is None else self.head.resumed(start, features[0])
+        self.parameters = Parameters([resumed], torch.device(device))
+        (self.actor,) = self.parameters.networks
+
+    def fit(self, sample: Demonstrations) -> Fit:
+        """How well the network explains these."""
+        return self.explained.fit(policy_outputs(self._computing(), sample.observations), sample)
+
+    def step(self, batch: Demonstrations, learning_rate: float) -> Tensor:
+        """Adam with decoupled weight decay [Loshchilov & Hutter 2019]; loss, miss, and norm of the gradient."""
+        actor = self._computing()
+        inputs = layer_inputs(actor, batch.observations)
+        fit = self.explained.fit(last_outputs(actor, inputs[-1]), batch)
+        backward(actor, self.parameters.gradients[0], inputs, fit.gradient)
+        if self.weight_decay:
+            for weight, _ in self.actor:  # biases stay, among them those of choices that do not exist
+                weight.mul_(1 - learning_rate * self.weight_decay)
+        self.parameters.descend(learning_rate)
+        return torch.stack([fit.loss.mean(), fit.miss.mean(), self.parameters.gradient.norm()])
+
+    def _computing(self) -> Layers:
+        """The network, as it is computed with."""
+        return computing(self.actor, self.autocast)
+
+    @property
+    def finite(self) -> bool:
+        """Whether all parameters are finite numbers."""
+        return bool(self.parameters.vector.isfinite().all())
+
+    def policy(self, greedy: bool) -> Policy:
+        """As fitted so far; further steps leave it as it is."""
+        copied = [(weight.clone(), bias.clone()) for weight, bias in self.actor]
+        return self.head.policy(copied, greedy)
+
+
 class Student:
-    """One network, and the demonstrations it learns from."""
+    """A network, and the demonstrations it learns from."""
 
     def __init__(
         self,
@@ -134,16 +195,10 @@ class Student:
         device: str,
         start: Policy | None,
     ):
-        features = seen.shape or ()
-        if len(features) != 1:
-            raise ValueError(f"observations must be rows of features, Box((D,)); got {seen}: flatten them first")
-        self.settings, self.explained = settings, explained(space)
-        self.head = head_of(space, log_std=0.0)
-        generator = np.random.default_rng(unit_seed(seed, f"init/{name}"))
-        actor = self.head.layers(features[0], settings.hidden, generator)
-        resumed = actor if start is None else self.head.resumed(start, features[0])
-        self.parameters = Parameters([resumed], torch.device(device))
-        (self.actor,) = self.parameters.networks
+        self.settings, self.device = settings, torch.device(device)
+        self.imitator = Imitator(
+            seen, space, settings.hidden, name, seed, device, start, settings.weight_decay, settings.autocast
+        )
         self.shuffles = Noise(seed, [f"shuffle/{name}"])
         self.demonstrations: Demonstrations | None = None
 
@@ -155,7 +210,7 @@ class Student:
             raise ValueError(
                 f"demonstrations are as many finite observations [M, D] as actions, sources and masks, got {counts}"
             )
-        self.explained.check(demonstrations)
+        self.imitator.explained.check(demonstrations)
         self.demonstrations = demonstrations
         self.known, self.held_out = demonstrations.split(self.settings.held_out)
 
@@ -164,30 +219,14 @@ class Student:
         order = self._shuffled(number)
         batches = [self.known.rows(rows) for rows in order.split(self.settings.batch_size)]
         weights = torch.tensor([len(batch.source) for batch in batches], device=order.device) / len(order)
-        told = torch.stack([self._step(batch, learning_rate) for batch in batches])
+        told = torch.stack([self.imitator.step(batch, learning_rate) for batch in batches])
         loss, miss, norm = (weights @ told).tolist()
         watched = {"loss": loss, "miss": miss, "grad_norm": norm}
-        watched["uniform_loss"] = self.explained.uniform_loss(self.known).mean().item()
+        watched["uniform_loss"] = self.imitator.explained.uniform_loss(self.known).mean().item()
         if len(self.held_out.source):
-            fit = self.explained.fit(policy_outputs(self._computing(), self.held_out.observations), self.held_out)
+            fit = self.imitator.fit(self.held_out)
             watched |= {"held_out_loss": fit.loss.mean().item(), "held_out_miss": fit.miss.mean().item()}
         return watched
-
-    def _step(self, batch: Demonstrations, learning_rate: float) -> Tensor:
-        """Adam with decoupled weight decay [Loshchilov & Hutter 2019]; loss, miss, and norm of the gradient."""
-        actor = self._computing()
-        inputs = layer_inputs(actor, batch.observations)
-        fit = self.explained.fit(last_outputs(actor, inputs[-1]), batch)
-        backward(actor, self.parameters.gradients[0], inputs, fit.gradient)
-        if self.settings.weight_decay:
-            for weight, _ in self.actor:  # biases stay, among them those of choices that do not exist
-                weight.mul_(1 - learning_rate * self.settings.weight_decay)
-        self.parameters.descend(learning_rate)
-        return torch.stack([fit.loss.mean(), fit.miss.mean(), self.parameters.gradient.norm()])
-
-    def _computing(self) -> Layers:
-        """The network, as it is computed with."""
-        return computing(self.actor, self.settings.autocast)
 
     def _shuffled(self, epoch: int) -> Tensor:
         source = self.known.source
@@ -196,20 +235,19 @@ class Student:
 
     def policy(self) -> Policy:
         """As fitted so far; further epochs leave it as it is."""
-        copied = [(weight.clone(), bias.clone()) for weight, bias in self.actor]
-        return self.head.policy(copied, self.settings.greedy)
+        return self.imitator.policy(self.settings.greedy)
 
     def state_dict(self) -> dict[str, Any]:
         shown = None if self.demonstrations is None else tuple(self.demonstrations)
-        return {"parameters": self.parameters.state_dict(), "demonstrations": shown}
+        return {"parameters": self.imitator.parameters.state_dict(), "demonstrations": shown}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.parameters.load_state_dict(state["parameters"])
-        shown, device = state["demonstrations"], self.parameters.vector.device
+        self.imitator.parameters.load_state_dict(state["parameters"])
+        shown = state["demonstrations"]
         if shown is None:
             self.demonstrations = None
         else:
-            parts: list[Any] = [None if part is None else torch.as_tensor(part, device=device) for part in shown]
+            parts: list[Any] = [None if part is None else torch.as_tensor(part, device=self.device) for part in shown]
             self.watch(Demonstrations(*parts))
 
 

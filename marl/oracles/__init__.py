@@ -5,6 +5,7 @@ from marl.oracles.behavioural_cloning import BehaviouralCloning
 from marl.oracles.dqn import DQN
 from marl.oracles.exact import Exact
 from marl.oracles.joint import JointTraining
+from marl.oracles.nfsp import NFSP
 from marl.oracles.oracle import Learner, Oracle, Progress
 from marl.oracles.ppo import PPO
 from marl.oracles.recurrent_ppo import RecurrentPPO
@@ -17,6 +18,7 @@ ORACLES: dict[str, type] = {
     "dqn": DQN,
     "exact": Exact,
     "joint": JointTraining,
+    "nfsp": NFSP,
     "ppo": PPO,
     "recurrent_ppo": RecurrentPPO,
     "sac": SAC,
@@ -26,6 +28,7 @@ ORACLES: dict[str, type] = {
 __all__ = [
     "A2C",
     "DQN",
+    "NFSP",
     "ORACLES",
     "PPO",
     "SAC",

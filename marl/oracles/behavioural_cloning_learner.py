@@ -80,7 +80,7 @@ class CloningLearner:
             watched = {"return": means[column], "return_error": errors[column]} | student.epoch(
                 self.epochs, settings.rate(self.epochs)
             )
-            if not (math.isfinite(watched["loss"]) and student.parameters.vector.isfinite().all()):
+            if not (math.isfinite(watched["loss"]) and student.imitator.finite):
                 raise diverged(seat, self.epochs + 1, settings.total_steps, watched)
             metrics |= named(self.seats, seat, watched)
         self.epochs += 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from games.game import Lanes, Policy
 from games.numbers import real, whole
@@ -33,6 +33,8 @@ class JointTraining(Oracle):
     >>> metrics["pool"], metrics["staleness"]
     (1, 1.0)
     """
+
+    all_seats: ClassVar[bool] = True
 
     ppo: PPO = field(default_factory=PPO)
     """Of every learner, with memories if it is a `RecurrentPPO`; a step of the lanes is one of all their seats, and

@@ -1,7 +1,7 @@
 """The contracts of oracles: what trains a best response, at once or a little at a time."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from games.game import Lanes, Policy
 
@@ -51,6 +51,9 @@ class Oracle(Protocol):
     in the game, in the order of the lanes. `seed` belongs to this one training (`games.noise.unit_seed`). `start` gives
     policies to go on from, by seat.
     """
+
+    all_seats: ClassVar[bool] = False
+    """Whether it trains all seats of a game at once, and so no best response to others."""
 
     @property
     def num_lanes(self) -> int:

@@ -24,6 +24,7 @@ from experiments.placement import settings
 from experiments.stop import Stop, Stopped
 from experiments.train import began_as, main, parse
 from experiments.training import ways
+from games.exact import nash_conv, profile, tabulate
 from games.pong.scripted import Follow
 from marl import failpoints
 from marl.checkpoint import PolicyStore
@@ -556,3 +557,37 @@ def test_self_play_is_shown_and_measured_against_those_named(
     assert counterplay(["show", str(run)]) == 0
     header = "steps return win rate rating staleness explained variance"
     assert header in [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+
+NFSP = (
+    *("--dqn.steps", "2048", "--dqn.num-lanes", "16", "--dqn.learning-starts", "256", "--dqn.hidden", "8"),
+    *("--hidden", "8", "--eval-episodes", "6"),
+)
+
+
+def test_neural_fictitious_self_play_hands_out_averages_and_tells_their_gap(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert main(["nfsp", *NFSP, "--game", "openspiel:kuhn_poker", "--run-dir", str(run)]) == 0
+    game = began_as(run).make_game()
+    company = met(run, game, 0).joined_by(0, PolicyStore(run).load("policy").policy)
+    assert not any(getattr(population[0], "greedy", True) for population in company.populations)
+    parts = [tabulate(game, population[0], player) for player, population in enumerate(company.populations)]
+    wanted = nash_conv(game.tree, profile(game.tree, parts))
+    (told,) = (row for row in load_training(run).metrics if row["metric"] == "evaluation/nash_conv")
+    assert told["kind"] == "exact"
+    assert told["value"] == pytest.approx(wanted, rel=1e-9)
+    capsys.readouterr()
+    assert counterplay(["show", str(run)]) == 0
+    out = capsys.readouterr().out
+    assert f"{wanted:g}" in out
+    assert "average's loss" in out
+    names = {row["metric"] for row in load_training(run).metrics}
+    assert set(documented("Trainings: fictitious self-play")) <= names
+
+
+def test_who_trains_all_seats_trains_no_best_response(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("joint", "nfsp"):
+        assert counterplay(["psro-game", "--oracle", name]) == 2
+        assert f"{name} trains all seats at once" in capsys.readouterr().err

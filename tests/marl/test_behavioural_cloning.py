@@ -108,7 +108,8 @@ def test_epochs_are_those_of_torchs_own_optimiser(kind):
     )
     student = Student(settings, Box(-9, 9, (5,)), space, 0, 0, "cpu", None)
     student.watch(sample)
-    layers = [(weight.clone().requires_grad_(), bias.clone().requires_grad_()) for weight, bias in student.actor]
+    actor = student.imitator.actor
+    layers = [(weight.clone().requires_grad_(), bias.clone().requires_grad_()) for weight, bias in actor]
     groups = [
         {"params": [weight for weight, _ in layers], "weight_decay": 0.1},
         {"params": [bias for _, bias in layers], "weight_decay": 0.0},
@@ -130,7 +131,7 @@ def test_epochs_are_those_of_torchs_own_optimiser(kind):
                 group["lr"] = rate
             optimiser.step()
         assert told["loss"] == pytest.approx(torch.cat(losses).mean().item(), rel=1e-4)
-    for (weight, bias), (our_weight, our_bias) in zip(layers, student.actor, strict=True):
+    for (weight, bias), (our_weight, our_bias) in zip(layers, actor, strict=True):
         torch.testing.assert_close(our_weight, weight.detach(), rtol=1e-3, atol=1e-5)
         torch.testing.assert_close(our_bias, bias.detach(), rtol=1e-3, atol=1e-5)
 
@@ -335,7 +336,7 @@ def test_nothing_need_be_held_out(tmp_path):
 
 def test_weights_that_are_no_longer_finite_are_told(tmp_path):
     spoilt = learner(tmp_path)
-    spoilt.students[0].parameters.vector[0] = torch.inf
+    spoilt.students[0].imitator.parameters.vector[0] = torch.inf
     with pytest.raises(FloatingPointError, match="seat 0 diverged in update 1, after 640 steps"):
         spoilt.update()
 

@@ -22,6 +22,7 @@ from marl.networks import FORBIDDEN
 from marl.oracles import (
     A2C,
     DQN,
+    NFSP,
     ORACLES,
     PPO,
     SAC,
@@ -76,6 +77,16 @@ def dialler():
 
 
 QUICK_PPO = PPO(steps=32_768, num_lanes=256, horizon=4, minibatches=2, learning_rate=2e-2, hidden=(16,))
+QUICK_DQN = DQN(
+    steps=16_384,
+    num_lanes=64,
+    horizon=4,
+    gradient_steps=16,
+    learning_rate=1e-2,
+    target_rate=0.1,
+    learning_starts=256,
+    hidden=(32,),
+)
 QUICK = {
     "a2c": Quick(
         A2C(steps=65_536, num_lanes=64, horizon=4, learning_rate=2e-2, hidden=(16,)), lock, Lock.best, seeded=True
@@ -87,22 +98,14 @@ QUICK = {
         seeded=True,
     ),
     "dqn": Quick(
-        DQN(
-            steps=16_384,
-            num_lanes=64,
-            horizon=4,
-            gradient_steps=16,
-            learning_rate=1e-2,
-            target_rate=0.1,
-            learning_starts=256,
-            hidden=(32,),
-        ),
+        QUICK_DQN,
         lock,
         Lock.best,
         seeded=True,
     ),
     "exact": Quick(Exact(), against_rock, 1.0, seeded=False),
     "joint": Quick(JointTraining(QUICK_PPO, "shared", "central", 1.0), lock, Lock.best, seeded=True),
+    "nfsp": Quick(NFSP(dqn=QUICK_DQN, learning_rate=1e-2), lock, Lock.best, seeded=True),
     "ppo": Quick(QUICK_PPO, lock, Lock.best, seeded=True),
     "sb3": Quick(
         SB3(
