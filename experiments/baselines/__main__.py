@@ -32,7 +32,7 @@ def measured(game: str, row: str, seed: int, seconds: float) -> dict[str, Any]:
         "points": course.points,
         "ended": course.ended,
         "steps": tally.steps,
-        "cpu_seconds": round(course.seconds, 3),
+        "cpu_seconds": round(course.seconds, 6),
         "measuring_seconds": round(course.measuring, 3),
         "import_seconds": round(imports, 3),
         **tally.found,

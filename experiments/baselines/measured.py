@@ -103,5 +103,5 @@ def watch(row: Iterator[Measure], tally: Tally, limit: float) -> Course:
 def _measure(course: Course, seconds: float, steps: int | None, measure: Measure) -> None:
     start = process_time()
     value = max(float(measure()), 0.0)  # rounding may leave an equilibrium just below
-    course.points.append((round(seconds, 4), steps, float(f"{value:.5g}")))
+    course.points.append((round(seconds, 6), steps, float(f"{value:.5g}")))
     course.measuring += process_time() - start

@@ -41,7 +41,7 @@ class Row:
         return SEEDS if self.learned else SEEDS[:1]
 
 
-LOOP = ("marl.psro", "metasolvers")
+LOOP = ("pyspiel", "marl.psro", "metasolvers")
 PSRO_V2 = ("open_spiel.python.algorithms.psro_v2.psro_v2", "open_spiel.python.algorithms.policy_aggregator")
 BEST_RESPONSES = (*PSRO_V2, "open_spiel.python.algorithms.psro_v2.best_response_oracle")
 RL_ORACLES = (*PSRO_V2, "open_spiel.python.algorithms.psro_v2.rl_policy")
@@ -139,18 +139,18 @@ ROWS: dict[str, Row] = {
     **_exact("PSRO, exact responses, PRD", "psro_prd", "projected_replicator", "prd", OTHERS),
     **_learned("PSRO, PPO beside PG", "ppo", LITTLE, "PG", SHIPPED_PG),
     **_learned("PSRO, DQN", "dqn", SOME_STEPS, "DQN", SHIPPED_DQN),
-    "ours_nfsp": Row("NFSP", OURS, ours.nfsp, ("torch", "marl.exact", "marl.oracles.nfsp"), learned=True),
+    "ours_nfsp": Row("NFSP", OURS, ours.nfsp, ("pyspiel", "torch", "marl.exact", "marl.oracles.nfsp"), learned=True),
     "openspiel_nfsp": Row(
         "NFSP",
         THEIRS,
         theirs.nfsp,
-        ("open_spiel.python.pytorch.nfsp", EXPLOITABILITY),
+        ("torch._dynamo", "open_spiel.python.pytorch.nfsp", EXPLOITABILITY),  # the first as torch's optimisers do
         settings=SHIPPED_NFSP,
         learned=True,
     ),
-    "ours_cfr_plus": Row("CFR+", OURS, ours.cfr_plus, ("games.exact",), patience=0.25),
+    "ours_cfr_plus": Row("CFR+", OURS, ours.cfr_plus, ("pyspiel", "games.exact"), patience=0.25),
     "openspiel_cfr_plus": Row("CFR+", THEIRS, theirs.cfr_plus, ("pyspiel", EXPLOITABILITY), patience=0.25),
-    "ours_alpha_rank": Row("alpha-rank", OURS, ours.alpha_rank, ("metasolvers",), NORMAL_FORMS, ALPHA),
+    "ours_alpha_rank": Row("alpha-rank", OURS, ours.alpha_rank, ("pyspiel", "metasolvers"), NORMAL_FORMS, ALPHA),
     "openspiel_alpha_rank": Row(
         "alpha-rank", THEIRS, theirs.alpha_rank, ("open_spiel.python.egt.alpharank",), NORMAL_FORMS, ALPHA
     ),
