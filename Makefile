@@ -6,7 +6,7 @@ WORKERS ?= 2
 PYTEST = $(RUN) -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install psro test check lint slow gpu papers oracles bench report notebook doctor api conformance clean
+.PHONY: help install psro test check lint slow gpu papers oracles baselines bench report notebook doctor api conformance clean
 
 help:
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,10 @@ papers: install ## reproduce published results
 oracles: install ## measure the learners on published tasks (hours; ARGS="--task sac_pendulum" for one), then their table
 	$(RUN) -m papers.oracles.run $(ARGS)
 	$(RUN) -m papers.oracles.table
+
+baselines: install ## our algorithms beside OpenSpiel's (hours; ARGS="--games kuhn" for one game), then their page
+	$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[baselines]'
+	$(RUN) experiments/openspiel_baselines.py $(ARGS)
 
 bench: install ## speed, as ratios against named peers in the same run
 	$(RUN) -m counterplay.bench --json docs/bench.json

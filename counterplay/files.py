@@ -29,7 +29,7 @@ def figures(arguments: Sequence[str] | None = None) -> int:
 
 
 def notebook(arguments: Sequence[str] | None = None) -> int:
-    """Write a run's notebook, executed."""
+    """Write a run's notebook, executed, or that of the comparison with OpenSpiel, whose file of results is given."""
     run = _run("notebook", notebook.__doc__, arguments)
     from analysis.notebook import write
 

@@ -1,20 +1,16 @@
 """Results as lines of JSON, one a task and seed."""
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
+from analysis import lines
+from analysis.lines import Line, read
 from games.spelling import unknown
 
-Line = dict[str, Any]
 HERE = Path(__file__).parent
 OURS, THEIRS = HERE / "results.jsonl", HERE / "peers.jsonl"
 
-
-def read(results: Path) -> list[Line]:
-    """Lines of a file; none where there is no file."""
-    return [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+__all__ = ["HERE", "OURS", "THEIRS", "Line", "complete", "known", "read"]
 
 
 def complete(
@@ -25,11 +21,8 @@ def complete(
     again: bool = False,
 ) -> None:
     """Run what a file lacks of tasks and seeds, or all of it `again`; a line is written as soon as it is known."""
-    for task in tasks:
-        for seed in seeds(task):
-            has = any(_same(line, task, seed) for line in read(results))
-            if again or not has:
-                _write(results, run(task, seed), has)
+    keys = ((task, seed) for task in tasks for seed in seeds(task))
+    lines.complete(results, ("task", "seed"), keys, run, lambda line: again)
 
 
 def known(tasks: Iterable[str], every: Iterable[str]) -> tuple[str, ...]:
@@ -39,19 +32,3 @@ def known(tasks: Iterable[str], every: Iterable[str]) -> tuple[str, ...]:
         if task not in names:
             raise unknown("task", task, names)
     return tuple(tasks) or names
-
-
-def _write(results: Path, line: Line, replaces: bool) -> None:
-    results.parent.mkdir(parents=True, exist_ok=True)
-    if not replaces:
-        with results.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-        return
-    kept = [old for old in read(results) if not _same(old, line["task"], line["seed"])]
-    whole = results.with_suffix(".new")
-    whole.write_text("".join(json.dumps(each) + "\n" for each in [*kept, line]))
-    whole.replace(results)
-
-
-def _same(line: Line, task: str, seed: int) -> bool:
-    return (line["task"], line["seed"]) == (task, seed)

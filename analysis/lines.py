@@ -1,0 +1,57 @@
+"""Results as lines of JSON, one for every key, in a file that grows as they become known."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.files import write_whole
+
+Line = dict[str, Any]
+
+
+def read(results: Path) -> list[Line]:
+    """Lines of a file; none where there is no file. Raises ValueError, naming the line, for what is no JSON."""
+    found = []
+    for number, line in enumerate(results.read_text().splitlines() if results.exists() else [], 1):
+        try:
+            found.append(json.loads(line))
+        except ValueError as error:
+            raise ValueError(f"line {number} of {results} is no JSON: {error}") from None
+    return found
+
+
+def complete(
+    results: Path,
+    names: Sequence[str],
+    keys: Iterable[tuple],
+    run: Callable[..., Line],
+    again: Callable[[Line], bool] = lambda line: False,
+) -> None:
+    """Add the lines that a file lacks, each made by `run(*key)` and written as soon as it is known.
+
+    `names` are the entries of a line that make its key. A line that is there stays, unless it is to be made `again`:
+    then the new one replaces it.
+    """
+    for key in keys:
+        there = [line for line in read(results) if _key(line, names) == key]
+        if not there or again(there[-1]):
+            _write(results, names, run(*key), bool(there))
+
+
+def _write(results: Path, names: Sequence[str], line: Line, replaces: bool) -> None:
+    results.parent.mkdir(parents=True, exist_ok=True)
+    if not replaces:
+        with open(results, "ab", buffering=0) as file:  # at once: others may append to the file meanwhile
+            file.write(_bytes(line))
+        return
+    kept = [old for old in read(results) if _key(old, names) != _key(line, names)]
+    write_whole(results, b"".join(map(_bytes, [*kept, line])))
+
+
+def _bytes(line: Line) -> bytes:
+    return (json.dumps(line) + "\n").encode()
+
+
+def _key(line: Line, names: Sequence[str]) -> tuple:
+    return tuple(line[name] for name in names)

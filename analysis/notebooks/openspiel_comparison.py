@@ -1,0 +1,77 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Beside OpenSpiel
+#
+# NashConv of our algorithms and OpenSpiel's on the same games, against CPU seconds and environment steps. Everything is
+# read from the lines of results that `experiments/openspiel_baselines.py` wrote, and nothing is run again:
+# `counterplay notebook docs/openspiel_comparison/results.jsonl` executes it; in Jupyter, name the file below, or in
+# COUNTERPLAY_RESULTS.
+
+# %%
+# %matplotlib inline
+import os
+from pathlib import Path
+
+from IPython.display import Markdown, display
+
+from analysis.comparison import pairs
+from analysis.openspiel_comparison import (
+    ALPHA_RANK,
+    HEADERS,
+    RANKED,
+    behind,
+    cells,
+    checked,
+    curves,
+    failures,
+    ranked,
+    table,
+)
+
+# %% tags=["parameters"]
+results = os.environ.get("COUNTERPLAY_RESULTS", "docs/openspiel_comparison/results.jsonl")
+
+# %%
+lines = checked(Path(results))
+titles = {line["game"]: line["title"] for line in lines}
+found = [pair for pair in pairs(lines) if pair.algorithm != ALPHA_RANK]
+print(f"{len(lines)} rows and seeds, {len(titles)} games")
+
+# %% [markdown]
+# ## Ratios
+#
+# The level is the lowest NashConv that both sides come to; a ratio above 1 says that ours is so many times sooner there.
+
+# %%
+display(Markdown(table(HEADERS, [cells(pair, titles) for pair in found])))
+
+# %% [markdown]
+# ## Alpha-rank
+
+# %%
+display(Markdown(table(RANKED, ranked(lines))))
+
+# %% [markdown]
+# ## Where OpenSpiel is ahead, and what could not run
+
+# %%
+display(Markdown("\n".join(behind(found, titles))))
+display(Markdown("\n".join(failures(lines))))
+
+# %% [markdown]
+# ## Games
+#
+# A thin line is a seed, a thick one their median.
+
+# %%
+for game in titles:
+    display(curves(lines, game))

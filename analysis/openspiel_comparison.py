@@ -1,0 +1,228 @@
+"""The comparison with OpenSpiel as figures and a page, from its lines of results alone."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from analysis.comparison import IMPROVED, OURS, SOLVED, Pair, Side, distance, names, of, pairs
+from analysis.figures import picture
+from analysis.files import write_whole
+from analysis.lines import Line, read
+from analysis.panels import PALETTE, WIDTH, styled
+
+ALPHA_RANK = "alpha-rank"
+"""One answer, and no approach to an equilibrium: it has a table of its own."""
+COLOURS = dict(
+    zip(
+        (
+            "double oracle",
+            "CFR+",
+            "NFSP",
+            "PSRO, exact responses, alpha-rank",
+            "PSRO, exact responses, PRD",
+            "PSRO, PPO beside PG",
+            "PSRO, DQN",
+        ),
+        (*PALETTE, "#000000"),
+        strict=True,
+    )
+)
+HEADERS = (
+    *("game", "algorithm", "ours: NashConv", "after, s", "OpenSpiel: NashConv", "after, s"),
+    *("level both reach", "ours, s", "OpenSpiel, s", "ratio", "ours, steps/s", "OpenSpiel, steps/s", "ratio", "ahead"),
+)
+RANKED = ("game", "profiles", "ours, s", "OpenSpiel, s", "ratio", "total variation between the answers")
+ABOUT = """# Beside OpenSpiel
+
+The same games, by OpenSpiel's game strings, solved by our algorithms and by OpenSpiel's; `{command}` measures what is
+missing in [results.jsonl]({folder}/results.jsonl), which also holds every row's settings and versions, and writes this
+page and its figures from it. Every row is a process of one thread with a budget of CPU seconds, imports and the
+measuring of NashConv excluded, compiling our game trees included. NashConv is exact; where a meta-strategy is
+correlated, it is that of the product of its marginals. Values are medians over seeds (three of those that learn or
+sample). Ours trains PSRO's best responses with the settings in the file, and computes payoffs exactly; OpenSpiel's rows
+have the settings of its examples, which estimate every payoff by 1,000 episodes. Environment steps are moves, those of
+such episodes included.
+
+The level is the lowest NashConv that both sides come to, and a ratio above 1 says that ours is so many times sooner
+there, or faster. Without a level one side has learnt nothing in its time (its NashConv never fell below
+{improved:.0%} of where it began), or both begin at the equilibrium, as uniform play is in matching pennies. In games of
+three players and of general sum, nothing is promised of any of these algorithms.
+"""
+
+
+def write(results: Path) -> list[Path]:
+    """Draw every game's figure beside the file of results, and write the page, named after their folder.
+
+    Returns the files. Raises ValueError for a file without results.
+    """
+    lines = checked(results)
+    folder = results.resolve().parent
+    files = []
+    for game in names(lines, "game"):
+        figure = curves(lines, game)
+        if figure is not None:
+            files.append(folder / f"{game}.png")
+            write_whole(files[-1], picture(figure, "png"))
+    target = folder.with_suffix(".md")
+    write_whole(target, page(lines, folder.name, [file.stem for file in files]).encode())
+    return [target, *files]
+
+
+def checked(results: Path) -> list[Line]:
+    """The lines of a file. Raises ValueError where there are none."""
+    lines = read(results)
+    if not lines:
+        raise ValueError(f"{results} holds no results: run experiments/openspiel_baselines.py first")
+    return lines
+
+
+@styled
+def curves(lines: Sequence[Line], game: str) -> Figure | None:
+    """NashConv of a game against CPU seconds and against environment steps; None where nothing was measured.
+
+    A thin line is a seed, a thick one their median; ours are solid, OpenSpiel's dashed.
+    """
+    drawn = [line for line in of(lines, game=game) if line.get("points") and line["algorithm"] in COLOURS]
+    if not drawn:
+        return None
+    figure = Figure(figsize=(WIDTH, 3.4))
+    axes = figure.subplots(1, 2, sharey=True)
+    for axis, column, label in zip(axes, (0, 1), ("CPU seconds", "environment steps"), strict=True):
+        for row in names(drawn, "row"):
+            _row(axis, of(drawn, row=row), column)
+        axis.set(xscale="log", yscale="log", xlabel=label)
+        axis.grid(color="0.92", linewidth=0.6)
+    axes[0].set(ylabel=f"NashConv (below {SOLVED:g} drawn there)")
+    figure.suptitle(drawn[0]["title"], fontsize=9)
+    shown = [Line2D([], [], color=COLOURS[name], label=name) for name in COLOURS if of(drawn, algorithm=name)]
+    sides = [Line2D([], [], color="0.3", linestyle=style, label=whose) for whose, style in STYLES.items()]
+    figure.legend(handles=[*shown, *sides], loc="outside lower center", ncols=4, frameon=False, fontsize=7)
+    return figure
+
+
+STYLES = {"ours": "-", "OpenSpiel": "--"}
+
+
+def _row(axis: Axes, lines: Sequence[Line], column: int) -> None:
+    """The seeds of a row and their median, which holds a value until the next one is measured."""
+    courses = [[(point[column], max(point[2], SOLVED)) for point in line["points"] if point[column]] for line in lines]
+    courses = [course for course in courses if course]
+    if not courses:
+        return
+    colour, style = COLOURS[lines[0]["algorithm"]], STYLES["ours" if lines[0]["whose"] == OURS else "OpenSpiel"]
+    for course in courses:
+        axis.plot(*zip(*course, strict=True), color=colour, linestyle=style, linewidth=0.6, alpha=0.35)
+    first, last = max(course[0][0] for course in courses), max(course[-1][0] for course in courses)
+    grid = np.unique([place for course in courses for place, _ in course if first <= place <= last])
+    held = [_held(course, grid) for course in courses]
+    marker = "o" if len(grid) == 1 else ""
+    axis.plot(grid, np.median(held, axis=0), color=colour, linestyle=style, marker=marker, markersize=3)
+
+
+def _held(course: Sequence[tuple[float, float]], grid: np.ndarray) -> np.ndarray:
+    """The values last measured at the places of a grid, which begins no sooner than the course."""
+    places, values = (np.array(part) for part in zip(*course, strict=True))
+    return values[np.searchsorted(places, grid, side="right") - 1]
+
+
+def page(lines: Sequence[Line], folder: str, figures: Sequence[str]) -> str:
+    """The whole page in Markdown; `figures` are the games that have one in the folder."""
+    titles = {line["game"]: line["title"] for line in lines}
+    found = [each for each in pairs(lines) if each.algorithm != ALPHA_RANK]
+    parts = [
+        ABOUT.format(command="make baselines", folder=folder, improved=IMPROVED),
+        "## Ratios\n\n" + table(HEADERS, [cells(each, titles) for each in found]),
+        "## Alpha-rank\n\nOf normal forms, with alpha = 1 and 50 individuals, payoffs as they are.\n\n"
+        + table(RANKED, ranked(lines)),
+        "## Where OpenSpiel is ahead\n\n" + "\n".join(behind(found, titles)),
+        "## What could not run\n\n" + "\n".join(failures(lines)),
+        "## Imports\n\nCPU seconds, not part of the above.\n\n" + table(("row", "seconds"), imports(lines)),
+        "## Figures\n\n" + "\n\n".join(f"![{titles[game]}]({folder}/{game}.png)" for game in figures),
+    ]
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """In Markdown."""
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (headers, ["---"] * len(headers), *rows))
+
+
+def cells(each: Pair, titles: dict[str, str]) -> list[str]:
+    """A row of the table of ratios."""
+    ours, theirs = each.ours, each.theirs
+    rates = [side.rate if side else math.nan for side in (ours, theirs)]
+    return [
+        titles[each.game],
+        each.algorithm,
+        *_ended(ours),
+        *_ended(theirs),
+        *map(_told, (each.level, each.our_seconds, each.their_seconds, each.ratio)),
+        *(_told(value) for value in (*rates, rates[0] / rates[1])),
+        each.ahead,
+    ]
+
+
+def ranked(lines: Sequence[Line]) -> list[list[str]]:
+    """Rows of the table of alpha-rank."""
+    rows = []
+    for game in names(of(lines, algorithm=ALPHA_RANK), "game"):
+        both = of(lines, game=game, algorithm=ALPHA_RANK)
+        mine, others = (
+            [line for line in both if (line["whose"] == OURS) == own and "sigma" in line] for own in (True, False)
+        )
+        if mine and others:
+            ours, theirs = mine[-1], others[-1]
+            times = [line["cpu_seconds"] for line in (ours, theirs)]
+            told = [*times, times[1] / times[0], distance(ours, theirs)]
+            rows.append([ours["title"], str(len(ours["sigma"])), *map(_told, told)])
+    return rows
+
+
+def behind(found: Sequence[Pair], titles: dict[str, str]) -> list[str]:
+    """Every algorithm and game in which OpenSpiel gets there first, or faster."""
+    told = [
+        f"- {each.algorithm} on {titles[each.game]}"
+        + ("" if math.isnan(each.ratio) else f": {1 / each.ratio:.2g} times sooner at NashConv {each.level:.2g}")
+        for each in found
+        if each.ahead == "OpenSpiel"
+    ]
+    return told or ["Nowhere."]
+
+
+def failures(lines: Sequence[Line]) -> list[str]:
+    """Why rows cannot run, each reason once a row."""
+    told = {}
+    for line in lines:
+        if "error" in line:
+            advice = f" ({line['needs']})" if "needs" in line else ""
+            told.setdefault((line["row"], line["error"] + advice), []).append(line["title"])
+    where = {key: ", ".join(dict.fromkeys(titles)) for key, titles in told.items()}
+    return [f"- {row} on {where[row, why]}: {why}" for row, why in told] or ["Everything ran."]
+
+
+def imports(lines: Sequence[Line]) -> list[list[str]]:
+    """Median seconds that each row's imports take."""
+    rows = []
+    for row in names(lines, "row"):
+        seconds = [line["import_seconds"] for line in of(lines, row=row) if "import_seconds" in line]
+        if seconds:
+            rows.append([row, f"{np.median(seconds):.1f}"])
+    return rows
+
+
+def _ended(side: Side | None) -> list[str]:
+    return ["nothing", ""] if side is None else [_told(side.last), _told(side.seconds)]
+
+
+def _told(value: float) -> str:
+    """Two digits of a number; a dash where there is none."""
+    if math.isnan(value):
+        return "–"
+    if value < SOLVED:
+        return "0" if value == 0 else f"{value:.1g}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"

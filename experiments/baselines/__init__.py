@@ -1,0 +1,1 @@
+"""The comparison with OpenSpiel: which games, whose algorithms, and how a row of it is measured."""

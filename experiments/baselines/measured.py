@@ -1,0 +1,107 @@
+"""A row's NashConv against its CPU seconds and environment steps, while the clock stands still for measuring."""
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from time import process_time
+from typing import Any
+
+Measure = Callable[[], float]
+"""NashConv of what is there."""
+FIRST, NEXT = 0.01, 1.3
+"""Seconds until the second measurement, and how many times as many until each one after that."""
+ENOUGH = 1e-5
+"""NashConv at which a row ends."""
+
+
+@dataclass
+class Tally:
+    """What a row tells of itself beside NashConv."""
+
+    steps: int | None = None
+    """Of the environment, as far as there are any."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    found: dict[str, Any] = field(default_factory=dict)
+    """Whatever else belongs to the line of results."""
+
+    def training(self) -> Callable[[Mapping[str, float]], None]:
+        """What to tell of a training's updates, whose steps are added to those so far."""
+        before = self.steps or 0
+
+        def count(metrics: Mapping[str, float]) -> None:
+            if self.steps is not None:
+                self.steps = before + int(metrics["steps"])
+
+        return count
+
+
+class Spent(BaseException):
+    """The time is over. (No Exception, for libraries catch these.)"""
+
+
+class Clock:
+    """CPU seconds of this process inside its `with` blocks, in the main thread; there it raises Spent at the limit."""
+
+    def __init__(self, limit: float):
+        self.limit, self.seconds = limit, 0.0
+
+    def __enter__(self) -> None:
+        self._before = signal.signal(signal.SIGPROF, self._end)
+        self._start = process_time()
+        left = max(self.limit - self.seconds, 1e-3)
+        signal.setitimer(signal.ITIMER_PROF, left, 1.0)  # again, for Python may have to ignore an exception
+
+    def __exit__(self, *unused: Any) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, self._before)
+        self.seconds += process_time() - self._start
+
+    def _end(self, *unused: Any) -> None:
+        raise Spent
+
+
+@dataclass
+class Course:
+    """How a row went."""
+
+    points: list[tuple[float, int | None, float]] = field(default_factory=list)
+    """(CPU seconds, environment steps, NashConv)"""
+    ended: str = "its own end"
+    seconds: float = 0.0
+    """Of the processor, without measuring."""
+    measuring: float = 0.0
+
+
+def watch(row: Iterator[Measure], tally: Tally, limit: float) -> Course:
+    """Let a row go on for `limit` CPU seconds, or until its NashConv is ENOUGH, and measure ever more seldom.
+
+    What it came to last is measured too, unless it has not come to anything.
+    """
+    clock, course, due = Clock(limit), Course(), 0.0
+    last: tuple[float, int | None, Measure] | None = None
+    try:
+        while True:
+            with clock:
+                measure = next(row, None)
+            if measure is None:
+                break
+            last = (clock.seconds, tally.steps, measure)
+            if clock.seconds >= due:
+                due, last = max(FIRST, NEXT * clock.seconds), None
+                _measure(course, clock.seconds, tally.steps, measure)
+                if course.points[-1][-1] <= ENOUGH:
+                    course.ended = f"NashConv of {ENOUGH:g}"
+                    break
+    except Spent:
+        course.ended = "its time"
+    if last is not None:
+        _measure(course, *last)
+    course.seconds = clock.seconds
+    return course
+
+
+def _measure(course: Course, seconds: float, steps: int | None, measure: Measure) -> None:
+    start = process_time()
+    value = max(float(measure()), 0.0)  # rounding may leave an equilibrium just below
+    course.points.append((round(seconds, 6), steps, float(f"{value:.5g}")))
+    course.measuring += process_time() - start
