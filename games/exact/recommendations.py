@@ -1,7 +1,7 @@
 """What can be gained in the whole game by players who are told which policy of a joint mixture to play.
 
-`parts[player]` [k_player, S_player] are a population's strategies; `sigma` is a joint distribution [k_1, ..., k_N], from
-which a profile is drawn. Everyone is told its own policy, and knows from it how the others then play: sigma(. | k).
+`parts[player]` [k_player, S_player] are a population's strategies; `sigma` is a joint distribution [k_1, ..., k_N],
+from which a profile is drawn. Everyone is told its own policy k, and knows the others to play sigma(. | k).
 """
 
 from collections.abc import Sequence
@@ -37,16 +37,25 @@ def recommendation_gains(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLik
     """[N] what every player gains who, after each recommendation, plays the best response to what it tells.
 
     sum_k P(k) max(0, best response's value given k - value of playing k). Their sum is the full game's CE gap
-    [Aumann 1974]: at least the CCE gap (`mixture_gains`), and for a product sigma its NashConv; exact. Raises
+    [Aumann 1974]: at least its CCE gap (`mixture_gains`), and for a product sigma its NashConv; exact. Raises
     ValueError as `recommended_responses`.
+
+    >>> from games import make
+    >>> chicken, drive, swerve = make("openspiel:matrix_cd").tree, [1, 0], [0, 1]
+    >>> recommendation_gains(chicken, [[drive, swerve]] * 2, [[0, 1 / 2], [1 / 2, 0]])  # traffic lights
+    array([0., 0.])
     """
+    return np.array([sum(gains.values()) for gains in gains_when_told(tree, parts, sigma)])
+
+
+def gains_when_told(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLike) -> list[dict[int, float]]:
+    """By player and policy told, the terms of `recommendation_gains`."""
     joint = checked_sigma([np.asarray(population) for population in parts], sigma)
-    table, gains = payoff_table(tree, parts), np.zeros(tree.players)
+    table, gains = payoff_table(tree, parts), []
     for player, told in enumerate(recommended_responses(tree, parts, joint)):
-        for k, response in told.items():
-            mass = joint.take(k, axis=player)
-            followed = float((mass * table[player].take(k, axis=player)).sum())
-            gains[player] += max(0.0, float(mass.sum()) * response.value - followed)
+        mass, own = (np.moveaxis(array, player, 0) for array in (joint, table[player]))
+        earned = {k: float(mass[k].sum()) * response.value for k, response in told.items()}
+        gains.append({k: max(best - float((mass[k] * own[k]).sum()), 0.0) for k, best in earned.items()})
     return gains
 
 
