@@ -48,15 +48,6 @@ def first_players_value(tree: Tree, parts: Parts, sigma: np.ndarray) -> float:
     return float(exact.expected_returns(tree, exact.behaviour_of_mixture(tree, parts, sigma))[0])
 
 
-def least_pure_nash_conv(tree: Tree) -> float:
-    """The smallest NashConv of all profiles of pure strategies, of two players."""
-    pure = [exact.pure_plans(tree, player).astype(float) for player in range(2)]
-    payoffs = exact.sequence_payoffs(tree)
-    table = [pure[0] @ (paid @ pure[1].T) for paid in payoffs]
-    gains = (table[0].max(axis=0) - table[0]) + (table[1].max(axis=1, keepdims=True) - table[1])
-    return float(gains.min())
-
-
 def fictitious_play_apart(tree: Tree, run: Run) -> float:
     """From fictitious play in realisation plans [Heinrich, Lanctot & Silver 2015]: x_t+1 = x_t + (b_t+1 - x_t) / (t+2).
 

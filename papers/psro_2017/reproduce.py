@@ -86,7 +86,7 @@ FIGURE = "figures/nash_conv.png"
 
 def digits(number: float) -> float:
     """Rounded to what other processors share: rounding is 0."""
-    return 0.0 if abs(number) < 1e-10 else float(f"{number:.8g}")
+    return 0.0 if abs(number) < 1e-10 else float(f"{number:.12g}")
 
 
 def row(document: Document, claim: dict[str, Any]) -> Row:
@@ -96,7 +96,7 @@ def row(document: Document, claim: dict[str, Any]) -> Row:
         raise unknown("quantity", claim["quantity"], QUANTITIES)
     if "algorithm" in claim and claim["algorithm"] not in GENERALISED:
         raise unknown("algorithm", claim["algorithm"], GENERALISED)
-    ours = QUANTITIES[claim["quantity"]](tree_game(game["name"]), claim)
+    ours = float(QUANTITIES[claim["quantity"]](tree_game(game["name"]), claim))
     subject = claim.get("algorithm", f"with {claim['meta_solver']}")
     quantity = f"{claim['quantity'].replace('_', ' ')}, {subject}, {claim['iterations']} iterations"
     bound, kind, source = claim.get("bound", ""), claim["kind"], claim["source"]
