@@ -1,17 +1,19 @@
 """Exact values of populations in games with a tree: what `marl.population` estimates by play, without sampling."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from games.exact import TabularPolicy, mixture_responses, payoff_table, tabulate
+from games.exact.recommendations import gains_when_told
 from games.game import Game, Policy
 from games.policies import Uniform
 from games.tree_game import TreeGame
 from games.versus import Populations
-from marl.population import Estimate, FullGap, held_sizes
-from metasolvers import check_sigma, expected_payoffs
+from marl.population import Chosen, Estimate, FullGap, held_sizes
+from metasolvers import check_sigma, expected_payoffs, independent
 
 _parts: WeakKeyDictionary[Policy, dict[tuple[TreeGame, int], np.ndarray]] = WeakKeyDictionary()
 """What policies that never change play, by game and player: PSRO asks for all of them in every iteration."""
@@ -116,13 +118,38 @@ def exact_gap(game: Game, populations: Populations, payoffs: ExactTable, sigma: 
     earned = expected_payoffs(payoffs.mean, joint)
     # Rounding may leave an equilibrium just below zero.
     gains = [max(response.value - float(own), 0.0) for response, own in zip(responses, earned, strict=True)]
-    chosen = [len(population) if gain else None for population, gain in zip(populations, gains, strict=True)]
-    return FullGap(_exact(sum(gains)), [_exact(gain) for gain in gains], chosen)
+    return _exact_gap(gains, [len(own) if gain else None for own, gain in zip(populations, gains, strict=True)])
+
+
+def exact_ce_gap(game: Game, populations: Populations, payoffs: ExactTable, sigma: np.ndarray) -> FullGap:
+    """The full game's CE gap of sigma: everyone knows which policy it was told to play when it deviates; exact.
+
+    At least `exact_gap`, and the same where sigma is a product. `chosen[player]` numbers the best responses as it does,
+    by the policy told. Raises ValueError as it does.
+    """
+    rules = tree_game(game)
+    joint = check_sigma(sigma, payoffs.mean)
+    told = gains_when_told(rules.tree, population_parts(rules, populations), joint)
+    chosen = [{k: len(own) for k, gain in gains.items() if gain} for own, gains in zip(populations, told, strict=True)]
+    return _exact_gap([sum(gains.values()) for gains in told], chosen)
+
+
+def exact_nash_conv(game: Game, populations: Populations, payoffs: ExactTable, sigma: np.ndarray) -> FullGap:
+    """The full game's NashConv of sigma's marginals, played independently, whatever sigma is; exact.
+
+    For meta-strategies such as alpha-rank's, which are joint and promise no correlated equilibrium. Raises ValueError
+    as `exact_gap`.
+    """
+    return exact_gap(game, populations, payoffs, independent(check_sigma(sigma, payoffs.mean)))
 
 
 def exact_returns(payoffs: ExactTable, sigma: np.ndarray) -> list[Estimate]:
     """What every player earns under sigma."""
     return [_exact(float(value)) for value in expected_payoffs(payoffs.mean, sigma)]
+
+
+def _exact_gap(gains: Sequence[float], chosen: Chosen) -> FullGap:
+    return FullGap(_exact(sum(gains)), [_exact(gain) for gain in gains], chosen)
 
 
 def _exact(value: float) -> Estimate:

@@ -1,6 +1,6 @@
 """The empirical game: payoff tables of populations by simulation, and gaps with their errors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -165,10 +165,26 @@ def deviation_value(
     unit: str,
 ) -> Value:
     """As `mixture_value`, with `deviation = (seat, policy)`: that seat always plays the policy, the others sigma."""
-    return mixture_value(game, *_deviating(populations, sigma, deviation), episodes, seed, unit)
+    return mixture_value(game, *deviating(populations, sigma, deviation), episodes, seed, unit)
 
 
-def _deviating(
+def mixture_values(
+    game: Game | Playable,
+    mixtures: Mapping[str, tuple[Populations, np.ndarray]],
+    episodes: int,
+    seed: int,
+    unit: str,
+    workers: Workers = HERE,
+) -> dict[str, Value]:
+    """By name, the `mixture_value` of each (populations, sigma); they play the units "{unit}/{name}"."""
+    names = {f"{unit}/{name}": name for name in mixtures}
+    work = [
+        Unit(full, partial(mixture_value, game, *mixtures[name], episodes, seed, full)) for full, name in names.items()
+    ]
+    return {names[full]: value for full, value in workers.run(work)}
+
+
+def deviating(
     populations: Populations, sigma: np.ndarray, deviation: tuple[int, Policy] | None
 ) -> tuple[Populations, np.ndarray]:
     """Populations and sigma once one seat always plays one policy; as they are for None."""
@@ -195,12 +211,17 @@ def duel_value(
     return mixture_value(game, mixed, sigma.sum(axis=rivals, keepdims=True), episodes, seed, unit)
 
 
+Chosen = Sequence[int | None] | Sequence[dict[int, int]]
+"""A player's deviation: index into its population, then the responses; None for staying. After recommendations, one by
+the policy told, unless that is played."""
+
+
 class FullGap(NamedTuple):
     """How much the players could gain by deviating from a meta-strategy to the best policies anyone found."""
 
     total: Estimate
     gains: list[Estimate]  # a player
-    chosen: list[int | None]  # the deviation: index into population, then responses; None for staying
+    chosen: Chosen  # a player
 
 
 def full_gap(
@@ -222,15 +243,8 @@ def full_gap(
 
     def values(deviations: dict[str, tuple[int, Policy] | None]) -> dict[str, Value]:
         """By use, the play of each deviation, None for staying."""
-        names = {f"{unit}/{use}": use for use in deviations}
-        work = [
-            Unit(
-                name,
-                partial(mixture_value, game, *_deviating(populations, sigma, deviations[use]), episodes, seed, name),
-            )
-            for name, use in names.items()
-        ]
-        return {names[name]: value for name, value in workers.run(work)}
+        mixtures = {use: deviating(populations, sigma, deviation) for use, deviation in deviations.items()}
+        return mixture_values(game, mixtures, episodes, seed, unit, workers)
 
     candidates = [[*population, *found] for population, found in zip(populations, responses, strict=True)]
     every = {(seat, i): policy for seat, found in enumerate(candidates) for i, policy in enumerate(found)}

@@ -1,5 +1,6 @@
 """Exact values of finite games: returns, best responses, NashConv, equilibria, without sampling."""
 
+from games.exact.anytime import least_exploitable
 from games.exact.policies import TabularPolicy, observations, tabulate
 from games.exact.populations import (
     behaviour_of_mixture,
@@ -8,6 +9,8 @@ from games.exact.populations import (
     payoff_table,
     sequence_payoffs,
 )
+from games.exact.preferences import Preferred, check_enumerable, count_pure, preference_response, pure_plans
+from games.exact.recommendations import recommendation_gains, recommended_responses
 from games.exact.regret import cfr, cfr_plus
 from games.exact.strategies import (
     behaviour_of_plan,
@@ -31,6 +34,7 @@ from games.exact.zero_sum import Equilibrium, check_zero_sum, zero_sum_equilibri
 
 __all__ = [
     "Equilibrium",
+    "Preferred",
     "Response",
     "TabularPolicy",
     "behaviour_of_mixture",
@@ -38,12 +42,15 @@ __all__ = [
     "best_responses",
     "cfr",
     "cfr_plus",
+    "check_enumerable",
     "check_population",
     "check_strategy",
     "check_zero_sum",
+    "count_pure",
     "deviation_gains",
     "expected_returns",
     "exploitability",
+    "least_exploitable",
     "mixture_gains",
     "mixture_responses",
     "nash_conv",
@@ -51,8 +58,12 @@ __all__ = [
     "part_of_mixture",
     "payoff_table",
     "plans",
+    "preference_response",
     "profile",
+    "pure_plans",
     "reach",
+    "recommendation_gains",
+    "recommended_responses",
     "sequence_payoffs",
     "tabulate",
     "uniform",

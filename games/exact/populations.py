@@ -44,11 +44,10 @@ def payoff_table(tree: Tree, parts: Sequence[ArrayLike]) -> np.ndarray:
 
     Raises ValueError as `check_strategy`.
     """
-    _check_populations(tree, parts)
-    populations = [own_plans(tree, player, population) for player, population in enumerate(parts)]
+    populations = checked_populations(tree, parts)
     if tree.players == 2:
         return np.stack([populations[0] @ (paid @ populations[1].T) for paid in sequence_payoffs(tree)])
-    moves = _moves(tree, populations)
+    moves = own_moves(tree, populations)
     sizes = [len(population) for population in populations]
     table = np.empty((tree.players, *sizes))
     for profile_of_first in np.ndindex(*sizes[:-1]):
@@ -62,10 +61,11 @@ def mixture_responses(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLike) 
 
     Raises ValueError for a sigma that does not fit, and as `check_strategy`.
     """
-    _check_populations(tree, parts)
+    _check_number(tree, parts)
     joint = checked_sigma([np.asarray(population) for population in parts], sigma)
-    moves = _moves(tree, [own_plans(tree, player, population) for player, population in enumerate(parts)])
-    return responses_to(tree, np.stack([_mixed_reach(moves, joint, player) for player in range(tree.players)]))
+    moves = own_moves(tree, checked_populations(tree, parts))
+    reach = [drawn_reach(moves, joint.sum(axis=player), player) for player in range(tree.players)]
+    return responses_to(tree, np.stack(reach))
 
 
 def mixture_gains(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLike) -> np.ndarray:
@@ -86,7 +86,7 @@ def behaviour_of_mixture(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLik
     Raises ValueError for a correlated sigma, which no strategies of independent players play: ask `mixture_gains` what
     deviations from it gain.
     """
-    _check_populations(tree, parts)
+    _check_number(tree, parts)
     joint = checked_sigma([np.asarray(population) for population in parts], sigma)
     axes = range(joint.ndim)
     marginals = [joint.sum(axis=tuple(axis for axis in axes if axis != player)) for player in axes]
@@ -102,7 +102,13 @@ def behaviour_of_mixture(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLik
     return profile(tree, [part_of_mixture(tree, player, parts[player], marginals[player]) for player in axes])
 
 
-def _check_populations(tree: Tree, parts: Sequence[ArrayLike]) -> None:
+def checked_populations(tree: Tree, parts: Sequence[ArrayLike]) -> list[np.ndarray]:
+    """Everyone's realisation plans [k_player, S_player + 1]. Raises ValueError as `check_strategy`."""
+    _check_number(tree, parts)
+    return [own_plans(tree, player, population) for player, population in enumerate(parts)]
+
+
+def _check_number(tree: Tree, parts: Sequence[ArrayLike]) -> None:
     if len(parts) != tree.players:
         raise ValueError(f"there must be a population for each of {tree.players} players, got {len(parts)}")
 
@@ -115,16 +121,19 @@ def places(tree: Tree, player: int) -> np.ndarray:
     return places
 
 
-def _moves(tree: Tree, populations: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """For every player [k, E], the probability of its own moves to each node that pays."""
+def own_moves(tree: Tree, populations: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """For every player [k, E], the probability of its own moves to each node that pays; of plans [k, S_player + 1]."""
     return [
         population[:, places(tree, player)[tree.payoffs.last[player]]] for player, population in enumerate(populations)
     ]
 
 
-def _mixed_reach(moves: Sequence[np.ndarray], joint: np.ndarray, player: int) -> np.ndarray:
-    """[E] probability of the other players' moves when they draw their strategies together."""
-    reach = joint.sum(axis=player)[..., None]  # [k of the others ..., E]
+def drawn_reach(moves: Sequence[np.ndarray], drawn: np.ndarray, player: int) -> np.ndarray:
+    """[E] probability of the other players' `own_moves` when their strategies are drawn together.
+
+    `drawn` [k of the others ...] is their joint distribution.
+    """
+    reach = drawn[..., None]
     for other in reversed([other for other in range(len(moves)) if other != player]):
         reach = (reach * moves[other]).sum(axis=-2)
     return np.broadcast_to(reach, moves[0].shape[1:])

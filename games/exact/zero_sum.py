@@ -25,36 +25,58 @@ class Equilibrium(NamedTuple):
 def zero_sum_equilibrium(tree: Tree) -> Equilibrium:
     """A Nash equilibrium of a two-player zero-sum game by linear programming [Koller, Megiddo & von Stengel 1996].
 
-    max q_0  s.t.  x a realisation plan of the first player,  F' q <= A' x,
-    where F x_1 = e says that x_1 is a plan of the second player: its plan is the dual solution. Payoffs may also sum
-    to a constant other than zero. Raises ValueError for more players, or payoffs that do not cancel.
+    Both players' realisation plans are the `maximin` of the payoffs over their sequences. Payoffs may also sum to a
+    constant other than zero. Raises ValueError for more players, or payoffs that do not cancel.
 
     >>> from games import make
     >>> round(zero_sum_equilibrium(make("openspiel:kuhn_poker").tree).value * 18, 9)
     -1.0
     """
     check_zero_sum(tree)
-    payoffs = sequence_payoffs(tree)[0]
+    first, second = (plan_constraints(tree, player) for player in range(2))
+    solved = maximin(sequence_payoffs(tree)[0], first, second)
+    whole = np.zeros(tree.num_slots + 1)
+    for player, plan in enumerate((solved.own, solved.other)):
+        whole[np.append(tree.slots(player), tree.num_slots)] = np.maximum(plan, 0)
+    return Equilibrium(solved.value, _normalised(tree, behaviour_of_plan(tree, whole)))
+
+
+class Constraints(NamedTuple):
+    """What may be played: every x >= 0 with matrix @ x = total."""
+
+    matrix: csr_array
+    total: np.ndarray
+
+
+class Maximin(NamedTuple):
+    """The solution of `maximin`, up to the solver's rounding."""
+
+    value: float
+    own: np.ndarray  # [m]
+    other: np.ndarray  # [n] the other's part of the equilibrium: the dual solution
+
+
+def maximin(payoffs: csr_array, own: Constraints, other: Constraints) -> Maximin:
+    """The x that earns most against the worst y: max over x of min over y of x @ payoffs [m, n] @ y.
+
+    max e' q  s.t.  x allowed by `own`,  F' q <= payoffs' x,  where F y = e are the constraints of the `other`.
+    """
     scale = np.abs(payoffs.data).max(initial=0) or 1.0  # the solver's tolerances are absolute
-    (plan, start), (other, other_start) = (_plan_constraints(tree, player) for player in range(2))
-    sequences, states = payoffs.shape[0], other.shape[0]
+    (m, n), rows = payoffs.shape, other.matrix.shape[0]
     result = linprog(
-        c=np.concatenate([np.zeros(sequences), -other_start]),
-        A_ub=block_array([[-payoffs.T / scale, other.T]], format="csr"),
-        b_ub=np.zeros(payoffs.shape[1]),
-        A_eq=block_array([[plan, csr_array((plan.shape[0], states))]], format="csr"),
-        b_eq=start,
-        bounds=[(0, None)] * sequences + [(None, None)] * states,
+        c=np.concatenate([np.zeros(m), -other.total]),
+        A_ub=block_array([[-payoffs.T / scale, other.matrix.T]], format="csr"),
+        b_ub=np.zeros(n),
+        A_eq=block_array([[own.matrix, csr_array((own.matrix.shape[0], rows))]], format="csr"),
+        b_eq=own.total,
+        bounds=[(0, None)] * m + [(None, None)] * rows,
         method="highs",
     )
     if not result.success:
         raise RuntimeError(
             f"the linear program of a finite game always has a solution, yet HiGHS says: {result.message}"
         )
-    whole = np.zeros(tree.num_slots + 1)
-    for player, own in enumerate((result.x[:sequences], -result.ineqlin.marginals)):
-        whole[np.append(tree.slots(player), tree.num_slots)] = np.maximum(own, 0)
-    return Equilibrium(float(-result.fun * scale), _normalised(tree, behaviour_of_plan(tree, whole)))
+    return Maximin(float(-result.fun * scale), result.x[:m], -result.ineqlin.marginals)
 
 
 def check_zero_sum(tree: Tree) -> None:
@@ -78,7 +100,7 @@ def check_zero_sum(tree: Tree) -> None:
         )
 
 
-def _plan_constraints(tree: Tree, player: int) -> tuple[csr_array, np.ndarray]:
+def plan_constraints(tree: Tree, player: int) -> Constraints:
     """F [1 + I_player, S_player + 1] and e: x is a plan of the player's sequences where F x = e and x >= 0."""
     own, states = tree.slots(player), tree.states(player)
     row_of = np.searchsorted(states, tree.state_of[own])
@@ -88,7 +110,7 @@ def _plan_constraints(tree: Tree, player: int) -> tuple[csr_array, np.ndarray]:
     signs = np.concatenate([[1.0], np.ones(len(own)), -np.ones(len(states))])
     start = np.zeros(1 + len(states))
     start[0] = 1
-    return csr_array((signs, (rows, columns)), shape=(1 + len(states), len(own) + 1)), start
+    return Constraints(csr_array((signs, (rows, columns)), shape=(1 + len(states), len(own) + 1)), start)
 
 
 def _normalised(tree: Tree, strategy: np.ndarray) -> np.ndarray:

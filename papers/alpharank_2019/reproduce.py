@@ -16,11 +16,10 @@ from rich.table import Table
 from games.spelling import unknown
 from papers.alpharank_2019.figures import picture
 from papers.alpharank_2019.quantities import QUANTITIES, Game
+from papers.pages import table, with_results
 from papers.pictures import write
 
 HERE = Path(__file__).parent
-BEGIN, END = "<!-- results -->", "<!-- end of results -->"
-"""What the command writes in README.md stands between these lines."""
 HEADERS = ("quantity", "of", "published", "ours", "tolerance", "verdict")
 PIPED_WIDTH = 140
 
@@ -100,12 +99,12 @@ def _show(games: list[Game], found: list[list[Row]]) -> int:
     if not console.is_terminal:
         console.width = PIPED_WIDTH
     for game, compared in zip(games, found, strict=True):
-        table = Table(title=game.title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        shown = Table(title=game.title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for header in HEADERS:
-            table.add_column(header, overflow="fold")
+            shown.add_column(header, overflow="fold")
         for row in compared:
-            table.add_row(*row.cells())
-        console.print(table, "")
+            shown.add_row(*row.cells())
+        console.print(shown, "")
     every = [row for compared in found for row in compared]
     missed = [row for row in every if not row.ok]
     kinds = {kind: sum(row.kind == kind for row in every) for kind in dict.fromkeys(row.kind for row in every)}
@@ -120,10 +119,8 @@ def _write(folder: Path, document: dict[str, Any], games: list[Game], found: lis
     """README.md with the tables, and results.json with the digits that other processors and versions share."""
     sections = [_section(game, compared) for game, compared in zip(games, found, strict=True)]
     sources = [f"- *{name}*: {text}" for name, text in document["sources"].items()]
-    before, rest = (HERE / "README.md").read_text().split(BEGIN)
-    after = rest.split(END)[1]
     tables = "\n\n".join([*sections, "## Sources", "\n".join(sources)])
-    (folder / "README.md").write_text(f"{before}{BEGIN}\n\n{tables}\n\n{END}{after}")
+    (folder / "README.md").write_text(with_results((HERE / "README.md").read_text(), tables))
     results = {
         game.name: [row._asdict() | {"ours": float(f"{row.ours:.12g}"), "ok": row.ok} for row in compared]
         for game, compared in zip(games, found, strict=True)
@@ -132,11 +129,9 @@ def _write(folder: Path, document: dict[str, Any], games: list[Game], found: lis
 
 
 def _section(game: Game, compared: list[Row]) -> str:
-    headers = (*HEADERS, "source")
-    lines = [f"| {' | '.join(headers)} |", f"|{' --- |' * len(headers)}"]
-    lines += [f"| {' | '.join((*row.cells(), f'{row.kind}: {row.source}'))} |" for row in compared]
+    rows = table((*HEADERS, "source"), [(*row.cells(), f"{row.kind}: {row.source}") for row in compared])
     picture = f"![{game.title}](figures/{game.name}.png)"
-    return "\n\n".join([f"## {game.title}", f"{game.about} Payoffs: *{game.source}*.", picture, "\n".join(lines)])
+    return "\n\n".join([f"## {game.title}", f"{game.about} Payoffs: *{game.source}*.", picture, rows])
 
 
 def _plain(value: Any) -> Any:

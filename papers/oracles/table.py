@@ -11,10 +11,9 @@ from analysis.robust import interval
 from papers.oracles.figures import curves
 from papers.oracles.lines import HERE, OURS, THEIRS, read
 from papers.oracles.tasks import TASKS, Task
+from papers.pages import table, with_results
 from papers.pictures import write
 
-BEGIN, END = "<!-- results -->", "<!-- end of results -->"
-"""What the command writes in README.md stands between these lines."""
 HEADERS = ("task", "bar", "ours: IQM [95 %]", "seeds", "", "beside it", "its seeds")
 Lines = list[dict[str, Any]]
 
@@ -35,11 +34,8 @@ def main(folder: Path = HERE, figures: bool = True) -> int:
         verdicts.append(verdict(task, mine))
         if figures and mine and mine[0]["curve"]["steps"]:
             write(curves(task, mine, others), folder / "figures" / f"{name}.png")
-    before, rest = (HERE / "README.md").read_text().split(BEGIN)
-    after = rest.split(END)[1]
-    table = "\n".join(["| " + " | ".join(cells) + " |" for cells in (HEADERS, ["---"] * len(HEADERS), *rows)])
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "README.md").write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}")
+    (folder / "README.md").write_text(with_results((HERE / "README.md").read_text(), table(HEADERS, rows)))
     for name, told in zip(TASKS, verdicts, strict=True):
         print(f"{name}: {told}")
     return int("missed" in verdicts)

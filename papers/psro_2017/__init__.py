@@ -1,0 +1,1 @@
+"""Policy-space response oracles, and the algorithms that they generalise."""
