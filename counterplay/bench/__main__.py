@@ -32,6 +32,7 @@ PARTS = (
     "exact",
     "ppo",
     "joint",
+    "nfsp",
     "oracles",
     "buffers",
     "workers",
@@ -53,8 +54,8 @@ class Bench:
     """Print speeds beside those of named peers, measured in this run; CPU time but for workers, processes and runs."""
 
     only: tuple[str, ...] = PARTS
-    """Parts to run: games, openspiel, stepped, metasolvers, exact, ppo, joint, oracles, buffers, workers, processes,
-    runs."""
+    """Parts to run: games, openspiel, stepped, metasolvers, exact, ppo, joint, nfsp, oracles, buffers, workers,
+    processes, runs."""
     json: Path | None = None
     """Also write the table, with the machine and its load, to this file."""
 

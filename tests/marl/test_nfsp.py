@@ -252,3 +252,23 @@ def test_it_comes_nearer_to_equilibrium_than_any_response():
 def test_it_approaches_equilibrium(seed):
     settings = NFSP(dqn=replace(NFSP().dqn, steps=1_000_000))
     assert nash_conv(settings.train(GameLanes(KUHN, settings.num_lanes), (0, 1), seed)) <= 0.1
+
+
+@pytest.mark.parametrize("game", ["openspiel:kuhn_poker", "bucket_brigade"])
+def test_lanes_of_torch_train_alike(game):
+    """Which is what those on a GPU are made of."""
+    rules = make(game)
+    of_torch = QUICK.learner(GameLanes(rules, 32, put=torch.as_tensor), range(len(rules.agents)), 3)
+    np.testing.assert_equal(of_torch.update(), learner(QUICK, rules, 3).update())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("response", ["dqn", "ppo"])
+def test_lanes_and_learner_may_live_on_cuda(response):
+    rules = make("bucket_brigade")
+    on_cuda = GameLanes(rules, 32, put=lambda array: torch.as_tensor(array, device="cuda"))
+    training = replace(QUICK, response=response).learner(on_cuda, range(4), 3, device="cuda")
+    told = [training.update() for _ in range(3)]
+    assert all(np.isfinite(told[-1][f"average_loss/{seat}"]) for seat in range(4))
+    assert training.policies[1].device.type == "cuda"
