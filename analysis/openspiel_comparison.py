@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.comparison import IMPROVED, OURS, SOLVED, Pair, Side, distance, names, of, pairs
-from analysis.figures import picture
 from analysis.files import write_whole
 from analysis.lines import Line, read
 from analysis.panels import PALETTE, WIDTH, styled
+from analysis.small_files import write as draw
 
 ALPHA_RANK = "alpha-rank"
 """One answer, and no approach to an equilibrium: it has a table of its own."""
@@ -32,6 +33,7 @@ COLOURS = dict(
         strict=True,
     )
 )
+STYLES = {OURS: "-", "OpenSpiel": "--"}
 HEADERS = (
     *("game", "algorithm", "ours: NashConv", "after, s", "OpenSpiel: NashConv", "after, s"),
     *("level both reach", "ours, s", "OpenSpiel, s", "ratio", "ours, steps/s", "OpenSpiel, steps/s", "ratio", "ahead"),
@@ -67,7 +69,7 @@ def write(results: Path) -> list[Path]:
         figure = curves(lines, game)
         if figure is not None:
             files.append(folder / f"{game}.png")
-            write_whole(files[-1], picture(figure, "png"))
+            draw(figure, files[-1])
     target = folder.with_suffix(".md")
     write_whole(target, page(lines, folder.name, [file.stem for file in files]).encode())
     return [target, *files]
@@ -90,7 +92,7 @@ def curves(lines: Sequence[Line], game: str) -> Figure | None:
     drawn = [line for line in of(lines, game=game) if line.get("points") and line["algorithm"] in COLOURS]
     if not drawn:
         return None
-    figure = Figure(figsize=(WIDTH, 3.4))
+    figure = Figure(figsize=(WIDTH, 3.4), dpi=130)
     axes = figure.subplots(1, 2, sharey=True)
     for axis, column, label in zip(axes, (0, 1), ("CPU seconds", "environment steps"), strict=True):
         for row in names(drawn, "row"):
@@ -105,23 +107,20 @@ def curves(lines: Sequence[Line], game: str) -> Figure | None:
     return figure
 
 
-STYLES = {"ours": "-", "OpenSpiel": "--"}
-
-
 def _row(axis: Axes, lines: Sequence[Line], column: int) -> None:
     """The seeds of a row and their median, which holds a value until the next one is measured."""
     courses = [[(point[column], max(point[2], SOLVED)) for point in line["points"] if point[column]] for line in lines]
     courses = [course for course in courses if course]
     if not courses:
         return
-    colour, style = COLOURS[lines[0]["algorithm"]], STYLES["ours" if lines[0]["whose"] == OURS else "OpenSpiel"]
+    colour, style = COLOURS[lines[0]["algorithm"]], STYLES[lines[0]["whose"]]
     for course in courses:
         axis.plot(*zip(*course, strict=True), color=colour, linestyle=style, linewidth=0.6, alpha=0.35)
     first, last = max(course[0][0] for course in courses), max(course[-1][0] for course in courses)
     grid = np.unique([place for course in courses for place, _ in course if first <= place <= last])
     held = [_held(course, grid) for course in courses]
-    marker = "o" if len(grid) == 1 else ""
-    axis.plot(grid, np.median(held, axis=0), color=colour, linestyle=style, marker=marker, markersize=3)
+    alone: dict[str, Any] = {"marker": "o", "markersize": 4, "markerfacecolor": colour if style == "-" else "w"}
+    axis.plot(grid, np.median(held, axis=0), color=colour, linestyle=style, **(alone if len(grid) == 1 else {}))
 
 
 def _held(course: Sequence[tuple[float, float]], grid: np.ndarray) -> np.ndarray:
