@@ -33,7 +33,7 @@ COLOURS = dict(
         strict=True,
     )
 )
-STYLES = {OURS: "-", "OpenSpiel": "--"}
+STYLES: dict[str, Any] = {OURS: "-", "OpenSpiel": "--"}
 HEADERS = (
     *("game", "algorithm", "ours: NashConv", "after, s", "OpenSpiel: NashConv", "after, s"),
     *("level both reach", "ours, s", "OpenSpiel, s", "ratio", "ours, steps/s", "OpenSpiel, steps/s", "ratio", "ahead"),
@@ -52,7 +52,7 @@ such episodes included.
 
 The level is the lowest NashConv that both sides come to, and a ratio above 1 says that ours is so many times sooner
 there, or faster. Without a level one side has learnt nothing in its time (its NashConv never fell below
-{improved:.0%} of where it began), or both begin at the equilibrium, as uniform play is in matching pennies. In games of
+{improved} of where it began), or both begin at the equilibrium, as uniform play is in matching pennies. In games of
 three players and of general sum, nothing is promised of any of these algorithms.
 """
 
@@ -134,7 +134,7 @@ def page(lines: Sequence[Line], folder: str, figures: Sequence[str]) -> str:
     titles = {line["game"]: line["title"] for line in lines}
     found = [each for each in pairs(lines) if each.algorithm != ALPHA_RANK]
     parts = [
-        ABOUT.format(command="make baselines", folder=folder, improved=IMPROVED),
+        ABOUT.format(command="make baselines", folder=folder, improved=f"{100 * IMPROVED:g} %"),
         "## Ratios\n\n" + table(HEADERS, [cells(each, titles) for each in found]),
         "## Alpha-rank\n\nOf normal forms, with alpha = 1 and 50 individuals, payoffs as they are.\n\n"
         + table(RANKED, ranked(lines)),
@@ -158,8 +158,8 @@ def cells(each: Pair, titles: dict[str, str]) -> list[str]:
     return [
         titles[each.game],
         each.algorithm,
-        *_ended(ours),
-        *_ended(theirs),
+        *_ended(ours, each.ran),
+        *_ended(theirs, each.ran),
         *map(_told, (each.level, each.our_seconds, each.their_seconds, each.ratio)),
         *(_told(value) for value in (*rates, rates[0] / rates[1])),
         each.ahead,
@@ -195,7 +195,7 @@ def behind(found: Sequence[Pair], titles: dict[str, str]) -> list[str]:
 
 def failures(lines: Sequence[Line]) -> list[str]:
     """Why rows cannot run, each reason once a row."""
-    told = {}
+    told: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         if "error" in line:
             advice = f" ({line['needs']})" if "needs" in line else ""
@@ -214,8 +214,8 @@ def imports(lines: Sequence[Line]) -> list[list[str]]:
     return rows
 
 
-def _ended(side: Side | None) -> list[str]:
-    return ["nothing", ""] if side is None else [_told(side.last), _told(side.seconds)]
+def _ended(side: Side | None, ran: bool) -> list[str]:
+    return ["nothing" if ran else "cannot run", ""] if side is None else [_told(side.last), _told(side.seconds)]
 
 
 def _told(value: float) -> str:
