@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,10 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.comparison import IMPROVED, OURS, SOLVED, Pair, Side, distance, names, of, pairs
-from analysis.figures import picture
 from analysis.files import write_whole
 from analysis.lines import Line, read
 from analysis.panels import PALETTE, WIDTH, styled
+from analysis.small_files import write as draw
 
 ALPHA_RANK = "alpha-rank"
 """One answer, and no approach to an equilibrium: it has a table of its own."""
@@ -32,6 +33,7 @@ COLOURS = dict(
         strict=True,
     )
 )
+STYLES: dict[str, Any] = {OURS: "-", "OpenSpiel": "--"}
 HEADERS = (
     *("game", "algorithm", "ours: NashConv", "after, s", "OpenSpiel: NashConv", "after, s"),
     *("level both reach", "ours, s", "OpenSpiel, s", "ratio", "ours, steps/s", "OpenSpiel, steps/s", "ratio", "ahead"),
@@ -50,7 +52,7 @@ such episodes included.
 
 The level is the lowest NashConv that both sides come to, and a ratio above 1 says that ours is so many times sooner
 there, or faster. Without a level one side has learnt nothing in its time (its NashConv never fell below
-{improved:.0%} of where it began), or both begin at the equilibrium, as uniform play is in matching pennies. In games of
+{improved} of where it began), or both begin at the equilibrium, as uniform play is in matching pennies. In games of
 three players and of general sum, nothing is promised of any of these algorithms.
 """
 
@@ -67,7 +69,7 @@ def write(results: Path) -> list[Path]:
         figure = curves(lines, game)
         if figure is not None:
             files.append(folder / f"{game}.png")
-            write_whole(files[-1], picture(figure, "png"))
+            draw(figure, files[-1])
     target = folder.with_suffix(".md")
     write_whole(target, page(lines, folder.name, [file.stem for file in files]).encode())
     return [target, *files]
@@ -90,7 +92,7 @@ def curves(lines: Sequence[Line], game: str) -> Figure | None:
     drawn = [line for line in of(lines, game=game) if line.get("points") and line["algorithm"] in COLOURS]
     if not drawn:
         return None
-    figure = Figure(figsize=(WIDTH, 3.4))
+    figure = Figure(figsize=(WIDTH, 3.4), dpi=130)
     axes = figure.subplots(1, 2, sharey=True)
     for axis, column, label in zip(axes, (0, 1), ("CPU seconds", "environment steps"), strict=True):
         for row in names(drawn, "row"):
@@ -105,23 +107,20 @@ def curves(lines: Sequence[Line], game: str) -> Figure | None:
     return figure
 
 
-STYLES = {"ours": "-", "OpenSpiel": "--"}
-
-
 def _row(axis: Axes, lines: Sequence[Line], column: int) -> None:
     """The seeds of a row and their median, which holds a value until the next one is measured."""
     courses = [[(point[column], max(point[2], SOLVED)) for point in line["points"] if point[column]] for line in lines]
     courses = [course for course in courses if course]
     if not courses:
         return
-    colour, style = COLOURS[lines[0]["algorithm"]], STYLES["ours" if lines[0]["whose"] == OURS else "OpenSpiel"]
+    colour, style = COLOURS[lines[0]["algorithm"]], STYLES[lines[0]["whose"]]
     for course in courses:
         axis.plot(*zip(*course, strict=True), color=colour, linestyle=style, linewidth=0.6, alpha=0.35)
     first, last = max(course[0][0] for course in courses), max(course[-1][0] for course in courses)
     grid = np.unique([place for course in courses for place, _ in course if first <= place <= last])
     held = [_held(course, grid) for course in courses]
-    marker = "o" if len(grid) == 1 else ""
-    axis.plot(grid, np.median(held, axis=0), color=colour, linestyle=style, marker=marker, markersize=3)
+    alone: dict[str, Any] = {"marker": "o", "markersize": 4, "markerfacecolor": colour if style == "-" else "w"}
+    axis.plot(grid, np.median(held, axis=0), color=colour, linestyle=style, **(alone if len(grid) == 1 else {}))
 
 
 def _held(course: Sequence[tuple[float, float]], grid: np.ndarray) -> np.ndarray:
@@ -135,7 +134,7 @@ def page(lines: Sequence[Line], folder: str, figures: Sequence[str]) -> str:
     titles = {line["game"]: line["title"] for line in lines}
     found = [each for each in pairs(lines) if each.algorithm != ALPHA_RANK]
     parts = [
-        ABOUT.format(command="make baselines", folder=folder, improved=IMPROVED),
+        ABOUT.format(command="make baselines", folder=folder, improved=f"{100 * IMPROVED:g} %"),
         "## Ratios\n\n" + table(HEADERS, [cells(each, titles) for each in found]),
         "## Alpha-rank\n\nOf normal forms, with alpha = 1 and 50 individuals, payoffs as they are.\n\n"
         + table(RANKED, ranked(lines)),
@@ -159,8 +158,8 @@ def cells(each: Pair, titles: dict[str, str]) -> list[str]:
     return [
         titles[each.game],
         each.algorithm,
-        *_ended(ours),
-        *_ended(theirs),
+        *_ended(ours, each.ran),
+        *_ended(theirs, each.ran),
         *map(_told, (each.level, each.our_seconds, each.their_seconds, each.ratio)),
         *(_told(value) for value in (*rates, rates[0] / rates[1])),
         each.ahead,
@@ -196,7 +195,7 @@ def behind(found: Sequence[Pair], titles: dict[str, str]) -> list[str]:
 
 def failures(lines: Sequence[Line]) -> list[str]:
     """Why rows cannot run, each reason once a row."""
-    told = {}
+    told: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         if "error" in line:
             advice = f" ({line['needs']})" if "needs" in line else ""
@@ -215,8 +214,8 @@ def imports(lines: Sequence[Line]) -> list[list[str]]:
     return rows
 
 
-def _ended(side: Side | None) -> list[str]:
-    return ["nothing", ""] if side is None else [_told(side.last), _told(side.seconds)]
+def _ended(side: Side | None, ran: bool) -> list[str]:
+    return ["nothing" if ran else "cannot run", ""] if side is None else [_told(side.last), _told(side.seconds)]
 
 
 def _told(value: float) -> str:

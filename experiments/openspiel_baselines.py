@@ -14,15 +14,15 @@ from typing import Any
 
 import tyro
 
-ROOT = Path(__file__).resolve().parents[1]
 if __name__ == "__main__":  # run as a file, only this folder is on the path
-    sys.path.insert(0, str(ROOT))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from experiments.baselines.games import GAMES
 from experiments.baselines.rows import ROWS
 from experiments.stop import Stop, guarded
 from games.spelling import unknown
 
+ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path("docs/openspiel_comparison/results.jsonl")
 KEY = ("game", "row", "seed")
 ALONE = {

@@ -49,7 +49,8 @@ print(f"{len(lines)} rows and seeds, {len(titles)} games")
 # %% [markdown]
 # ## Ratios
 #
-# The level is the lowest NashConv that both sides come to; a ratio above 1 says that ours is so many times sooner there.
+# The level is the lowest NashConv that both sides come to; a ratio above 1 says that ours is so many times sooner
+# there.
 
 # %%
 display(Markdown(table(HEADERS, [cells(pair, titles) for pair in found])))

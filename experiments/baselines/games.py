@@ -67,7 +67,7 @@ GAMES = {
         normal_form=True,
     ),
 }
-"""Liar's dice is the largest tree but Leduc's, of 8,177 nodes and 1,024 information states; of 5 sides it has 51,176."""
+"""The tree of this liar's dice has 8,177 nodes and 1,024 information states, about as Leduc's; with 5 sides 51,176."""
 
 
 def random_payoffs() -> np.ndarray:

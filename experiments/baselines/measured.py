@@ -10,6 +10,8 @@ Measure = Callable[[], float]
 """NashConv of what is there."""
 FIRST, NEXT = 0.01, 1.3
 """Seconds until the second measurement, and how many times as many until each one after that."""
+AGAIN = 0.2
+"""Seconds after which the end of the time is told again: Python ignores exceptions in finalisers."""
 ENOUGH = 1e-5
 """NashConv at which a row ends."""
 
@@ -49,7 +51,7 @@ class Clock:
         self._before = signal.signal(signal.SIGPROF, self._end)
         self._start = process_time()
         left = max(self.limit - self.seconds, 1e-3)
-        signal.setitimer(signal.ITIMER_PROF, left, 1.0)  # again, for Python may have to ignore an exception
+        signal.setitimer(signal.ITIMER_PROF, left, AGAIN)
 
     def __exit__(self, *unused: Any) -> None:
         signal.setitimer(signal.ITIMER_PROF, 0)

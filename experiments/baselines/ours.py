@@ -13,6 +13,7 @@ import numpy as np
 from experiments.baselines.games import Played
 from experiments.baselines.measured import Measure, Tally
 from games import exact
+from games.lanes import GameLanes
 from games.tree_game import TreeGame
 
 ENDLESS = 1_000_000
@@ -59,12 +60,12 @@ def psro(played: Played, seed: int, tally: Tally, oracle: Any, meta_solver: str)
 
 def nfsp(played: Played, seed: int, tally: Tally) -> Iterator[Measure]:
     """Neural fictitious self-play with its defaults, measured by its average policies."""
-    from games.lanes import GameLanes
     from marl.oracles.nfsp import NFSP
 
     game, oracle = played.compiled(), NFSP()
     tally.settings["oracle"] = repr(oracle)
     learner = oracle.learner(GameLanes(game, oracle.num_lanes), tuple(range(len(game.agents))), seed)
+    tally.steps = 0
     count = tally.training()
     while not learner.finished:
         yield partial(_of_policies, game, learner)
@@ -72,9 +73,7 @@ def nfsp(played: Played, seed: int, tally: Tally) -> Iterator[Measure]:
     yield partial(_of_policies, game, learner)
 
 
-def alpha_rank(
-    played: Played, seed: int, tally: Tally, alpha: float, population_size: int
-) -> Iterator[Measure]:
+def alpha_rank(played: Played, seed: int, tally: Tally, alpha: float, population_size: int) -> Iterator[Measure]:
     """Alpha-rank of a normal form, once."""
     from metasolvers import alpha_rank as solve
 

@@ -1,0 +1,146 @@
+"""The comparison with OpenSpiel is drawn and told from its lines of results."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from analysis import notebook
+from analysis.comparison import pair, pairs
+from analysis.lines import Line, complete, read
+from analysis.openspiel_comparison import behind, failures, write
+from counterplay.main import main
+from tests.analysis.test_notebook import JUPYTER, executed, prose
+
+
+def line(whose: str, points: list, algorithm: str = "NFSP", game: str = "kuhn", seed: int = 0, **more: object) -> Line:
+    """What the command writes of a row and seed."""
+    row = f"{'ours' if whose == 'ours' else 'openspiel'}_{algorithm.lower().replace('-', '_')}"
+    told = {"game": game, "title": game.title(), "row": row, "algorithm": algorithm, "whose": whose, "seed": seed}
+    seconds, steps, _ = points[-1] if points else (1.0, 10, 0)
+    return told | {"points": points, "cpu_seconds": seconds, "steps": steps, "import_seconds": 1.0} | more
+
+
+LINES = [
+    line("ours", [[0.1, 0, 1.0], [1.0, 2000, 0.5], [2.0, 4000, 0.1]]),
+    line("ours", [[0.1, 0, 1.0], [1.5, 3000, 0.4], [2.0, 4000, 0.2]], seed=1),
+    line("OpenSpiel", [[1.0, 0, 0.9], [50.0, 5000, 0.5], [60.0, 6000, 0.6]]),
+    line("ours", [[2.0, None, 1.0], [4.0, None, 1e-9]], "CFR+"),
+    line("OpenSpiel", [[0.5, None, 1.0], [1.0, None, 0.01]], "CFR+"),
+    line("ours", [[0.1, 0, 4.0], [9.0, 10, 0.5]], game="leduc"),
+    line("OpenSpiel", [[0.1, 0, 4.0], [9.0, 10, 6.0]], game="leduc"),
+    line("ours", [[0.1, None, 0.0]], "double oracle", "pennies"),
+    line("OpenSpiel", [[0.2, 1, 0.0]], "double oracle", "pennies"),
+    line("ours", [[0.1, 1, 0.5]], "PSRO, DQN"),
+    {**line("OpenSpiel", [], "PSRO, DQN"), "error": "ModuleNotFoundError: No module named 'chex'", "needs": "an extra"},
+    line("ours", [[0.1, None, 0.2]], "alpha-rank", "pennies", sigma=[0.5, 0.5, 0, 0]),
+    line("OpenSpiel", [[0.4, None, 0.2]], "alpha-rank", "pennies", sigma=[0.5, 0.4, 0.1, 0]),
+]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    file = tmp_path / "comparison" / "results.jsonl"
+    complete(file, ("game", "row", "seed"), [(each["game"], each["row"], each["seed"]) for each in LINES], find)
+    return file
+
+
+def find(game: str, row: str, seed: int) -> Line:
+    return next(each for each in LINES if (each["game"], each["row"], each["seed"]) == (game, row, seed))
+
+
+def test_both_are_asked_for_what_both_reach() -> None:
+    """OpenSpiel's lowest, 0.5 after 50 s: ours is there after 1 s and 1.5 s."""
+    found = pair(LINES, "kuhn", "NFSP")
+    assert (found.level, found.our_seconds, found.their_seconds) == (0.5, 1.25, 50)
+    assert (found.ratio, found.ahead) == (40, "ours")
+    assert found.ours is not None
+    assert (found.ours.seeds, found.ours.last, found.ours.rate) == (2, pytest.approx(0.15), 2000)
+
+
+@pytest.mark.parametrize(
+    ("game", "algorithm", "ahead", "ratio"),
+    [
+        ("kuhn", "CFR+", "OpenSpiel", 0.25),  # 1 s to 0.01 beside 4 s
+        ("leduc", "NFSP", "ours", math.nan),  # theirs only rises
+        ("pennies", "double oracle", "", math.nan),  # both begin at the equilibrium
+        ("kuhn", "PSRO, DQN", "", math.nan),  # theirs cannot run
+    ],
+)
+def test_who_is_ahead(game: str, algorithm: str, ahead: str, ratio: float) -> None:
+    found = pair(LINES, game, algorithm)
+    assert found.ahead == ahead
+    assert found.ratio == pytest.approx(ratio, nan_ok=True)
+
+
+def test_who_has_learnt_nothing_in_its_time_is_behind() -> None:
+    late = [line("ours", [[0.1, 1, 1.0], [1.0, 2, 0.5]]), line("OpenSpiel", [])]
+    assert pair(late, "kuhn", "NFSP").ahead == "ours"
+
+
+def test_every_row_where_openspiel_is_ahead_is_named() -> None:
+    titles = {each["game"]: each["title"] for each in LINES}
+    assert behind(pairs(LINES), titles) == ["- CFR+ on Kuhn: 4 times sooner at NashConv 0.01"]
+    assert behind([], titles) == ["Nowhere."]
+
+
+def test_what_cannot_run_says_why_and_what_it_needs() -> None:
+    assert failures(LINES) == [
+        "- openspiel_psro, dqn on Kuhn: ModuleNotFoundError: No module named 'chex' (an extra)",
+    ]
+    assert failures(LINES[:2]) == ["Everything ran."]
+
+
+def test_the_page_and_figures_are_made_of_the_lines_alone(results: Path) -> None:
+    page, *figures = write(results)
+    assert page == results.parent.with_suffix(".md")
+    assert {file.stem for file in figures} == {"kuhn", "leduc", "pennies"}
+    assert all(file.read_bytes().startswith(b"\x89PNG") for file in figures)
+    text = page.read_text()
+    assert "| Kuhn | NFSP | 0.15 | 2 | 0.6 | 60 | 0.5 | 1.2 | 50 | 40 | 2,000 | 100 | 20 | ours |" in text
+    assert "| Pennies | 4 | 0.1 | 0.4 | 4 | 0.1 |" in text
+    assert "- CFR+ on Kuhn: 4 times sooner" in text
+    before = {file: file.read_bytes() for file in (page, *figures)}
+    write(results)
+    assert {file: file.read_bytes() for file in before} == before
+
+
+@pytest.mark.covered_elsewhere
+@JUPYTER
+def test_the_notebook_shows_the_same(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["notebook", str(results)]) == 0
+    file = results.with_suffix(".ipynb")
+    assert capsys.readouterr().out == f"{file}\n"
+    outputs = executed(file)
+    assert sum("image/png" in output.get("data", {}) for output in outputs) == 3
+    assert "CFR+ on Kuhn: 4 times sooner" in prose(outputs)
+    assert all(output.get("name") != "stderr" for output in outputs)
+
+
+@pytest.mark.parametrize(("text", "told"), [("", "holds no results"), ('{"game"\n', "line 1 of .* is no JSON")])
+def test_a_file_without_results_is_refused(text: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    file.write_text(text)
+    for read_it in (write, notebook.write):
+        with pytest.raises(ValueError, match=told):
+            read_it(file)
+
+
+def test_lines_that_are_there_are_not_made_again(tmp_path: Path) -> None:
+    file, asked = tmp_path / "deep" / "lines.jsonl", []
+
+    def run(name: str, seed: int) -> Line:
+        asked.append((name, seed))
+        return {"name": name, "seed": seed, "broken": len(asked) == 1}
+
+    keys = [("a", 0), ("b", 0)]
+    complete(file, ("name", "seed"), keys, run)
+    complete(file, ("name", "seed"), [*keys, ("a", 1)], run, again=lambda line: line["broken"])
+    assert asked == [("a", 0), ("b", 0), ("a", 0), ("a", 1)]
+    assert [(each["name"], each["seed"], each["broken"]) for each in read(file)] == [
+        ("b", 0, False),
+        ("a", 0, False),
+        ("a", 1, False),
+    ]
+    assert [json.loads(text) for text in file.read_text().splitlines()] == read(file)
