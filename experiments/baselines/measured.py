@@ -48,10 +48,11 @@ class Clock:
         self.limit, self.seconds = limit, 0.0
 
     def __enter__(self) -> None:
+        if self.seconds >= self.limit:  # the timer only notices blocks of some milliseconds
+            raise Spent
         self._before = signal.signal(signal.SIGPROF, self._end)
         self._start = process_time()
-        left = max(self.limit - self.seconds, 1e-3)
-        signal.setitimer(signal.ITIMER_PROF, left, AGAIN)
+        signal.setitimer(signal.ITIMER_PROF, self.limit - self.seconds, AGAIN)
 
     def __exit__(self, *unused: Any) -> None:
         signal.setitimer(signal.ITIMER_PROF, 0)

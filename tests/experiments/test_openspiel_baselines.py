@@ -138,6 +138,12 @@ def test_what_takes_longer_than_its_time_is_interrupted() -> None:
     assert course.seconds < 1
 
 
+def test_steps_too_short_for_a_timer_count_too() -> None:
+    course = watch(iter(lambda: lambda: 1.0, None), Tally(), 0.05)
+    assert course.ended == "its time"
+    assert course.seconds == pytest.approx(0.05, abs=0.01)
+
+
 def test_a_row_ends_when_there_is_nothing_left_to_gain() -> None:
     course = watch(iter([lambda: 1.0, lambda: ENOUGH / 2, lambda: 0.0]), Tally(), 10)
     assert course.points[-1][2] <= ENOUGH
