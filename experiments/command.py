@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from experiments.values import Values
     from games.game import Game, Playable, Policy
     from marl.oracles import Oracle
-    from metasolvers import MetaSolver
+    from marl.psro import Solve
+    from marl.targets import Targets
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -30,11 +31,12 @@ class Plan(NamedTuple):
     game: "Game | Playable"
     initial: "Sequence[Policy]"
     """A player."""
-    solver: "MetaSolver"
+    solve: "Solve"
     device: str
     oracle: "Oracle"
     values: "Values"
     workers: int | None
+    targets: "Targets"
     last_oracle: "Oracle | None" = None
     """Trains best responses to the last meta-strategy, to measure its gap in the whole game; None where none are."""
     groups: Groups = ()

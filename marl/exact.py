@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from games.exact import TabularPolicy, mixture_responses, payoff_table, tabulate
+from games.exact import TabularPolicy, least_exploitable, mixture_responses, payoff_table, tabulate
 from games.exact.recommendations import gains_when_told
 from games.game import Game, Policy
 from games.policies import Uniform
@@ -141,6 +141,16 @@ def exact_nash_conv(game: Game, populations: Populations, payoffs: ExactTable, s
     as `exact_gap`.
     """
     return exact_gap(game, populations, payoffs, independent(check_sigma(sigma, payoffs.mean)))
+
+
+def anytime(game: Game, populations: Populations, payoffs: ExactTable) -> np.ndarray:
+    """The meta-strategy of least NashConv in the whole game, of all products over the populations.
+
+    The `solve` of `marl.psro.psro` for anytime PSRO [McAleer et al. 2022, arXiv:2201.07700]: the gap in the whole game
+    never rises. Raises ValueError as `games.exact.least_exploitable`, for games that are not zero-sum of two players.
+    """
+    rules = tree_game(game)
+    return least_exploitable(rules.tree, population_parts(rules, populations))
 
 
 def exact_returns(payoffs: ExactTable, sigma: np.ndarray) -> list[Estimate]:
