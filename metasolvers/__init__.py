@@ -18,7 +18,7 @@ from metasolvers.alpharank import (
     transition_matrix,
 )
 from metasolvers.bimatrix import pure_equilibria, support_enumeration, vertex_enumeration
-from metasolvers.contract import COARSE, CORRELATED, NASH, Certificate, Entry, Law, MetaSolver, NotConverged
+from metasolvers.contract import COARSE, CORRELATED, NASH, Certificate, Concept, Entry, Law, MetaSolver, NotConverged
 from metasolvers.correlated import (
     max_entropy_cce,
     max_entropy_ce,
@@ -75,12 +75,12 @@ META_SOLVERS: dict[str, Entry] = {
     "alpha_limit": Entry(
         alpha_limit,
         GAINS | {Law.COPIES_ALIKE},  # the certificate is necessary, but does not tell sink components apart
-        Certificate("limit_stationarity", limit_stationarity, 1e-10),
+        Certificate("limit_stationarity", limit_stationarity, 1e-10, Concept.ALPHA_RANK),
     ),
     "response_graph": Entry(
         response_graph,
         GAINS | {Law.COPIES_ALIKE, Law.CERTIFIED},
-        Certificate("response_stationarity", response_stationarity, 1e-10),
+        Certificate("response_stationarity", response_stationarity, 1e-10, Concept.ALPHA_RANK),
     ),
     "zero_sum_nash": Entry(
         zero_sum_nash, VERTEX | {Law.COPIES_SHARE, Law.UNDOMINATED, Law.CERTIFIED}, ZERO_SUM, takes="zero_sum"
@@ -123,6 +123,7 @@ def meta_solver(name: str) -> MetaSolver:
 __all__ = [
     "META_SOLVERS",
     "Certificate",
+    "Concept",
     "Entry",
     "Law",
     "MetaSolver",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from metasolvers.contract import Certificate, NotConverged
+from metasolvers.contract import Certificate, Concept, NotConverged
 from metasolvers.markov import ACCURACY, BLOCK, Graph, NotSettled, imbalance, log_stationary
 from metasolvers.metagame import ROUNDING, check_payoffs, check_sigma
 
@@ -97,7 +97,7 @@ def _stationarity(graph: Graph, log_fixation: np.ndarray, sigma: np.ndarray) -> 
     return imbalance(graph, log_fixation, sigma.ravel()) * graph.size / max(1, len(log_fixation))
 
 
-STATIONARY = Certificate("stationarity", stationarity, 1e-10)
+STATIONARY = Certificate("stationarity", stationarity, 1e-10, Concept.ALPHA_RANK)
 
 
 def fixation_edges(

@@ -32,6 +32,15 @@ class Law(Enum):
     CERTIFIED = "the certificate is within its tolerance, or NotConverged is raised; others go on for a fixed time"
 
 
+class Concept(Enum):
+    """What an answer may be a solution of."""
+
+    NASH = "Nash equilibrium"
+    CORRELATED = "correlated equilibrium"
+    COARSE = "coarse correlated equilibrium"
+    ALPHA_RANK = "alpha-rank"
+
+
 class Certificate(NamedTuple):
     """A number that is 0 for a perfect answer, and can be found from payoffs and answer alone."""
 
@@ -40,6 +49,8 @@ class Certificate(NamedTuple):
     """(payoffs, sigma) -> how far the answer is from perfect; gains count per largest gain of their player."""
     tolerance: float
     """Up to which an answer counts as converged."""
+    concept: Concept | None = None
+    """Whose solutions measure 0; None of what is no solution concept."""
 
 
 class Entry(NamedTuple):
@@ -52,6 +63,16 @@ class Entry(NamedTuple):
     """Which games it solves; others are refused. Zero-sum ones have two players, and may sum to any constant."""
     accuracy: float = 1e-9
     """How far the answer's entries may be off, as the laws see it."""
+
+    @property
+    def concept(self) -> Concept | None:
+        """What its answers are solutions of, or go towards where no `Law.CERTIFIED` promises them; None of heuristics.
+
+        >>> from metasolvers import META_SOLVERS
+        >>> META_SOLVERS["max_welfare_ce"].concept.value, META_SOLVERS["uniform"].concept
+        ('correlated equilibrium', None)
+        """
+        return None if self.certificate is None else self.certificate.concept
 
 
 class NotConverged(ArithmeticError):
@@ -85,9 +106,9 @@ def per_gain(gap: Callable[[ArrayLike, ArrayLike], float]) -> Callable[[ArrayLik
     return lambda payoffs, sigma: gap(in_units_of_gain(payoffs), sigma)
 
 
-NASH = Certificate("nash_conv / largest gain", per_gain(nash_conv), 1e-8)
+NASH = Certificate("nash_conv / largest gain", per_gain(nash_conv), 1e-8, Concept.NASH)
 """Nash equilibrium: nobody gains by deviating from independent strategies."""
-COARSE = Certificate("cce_gap / largest gain", per_gain(cce_gap), 1e-8)
+COARSE = Certificate("cce_gap / largest gain", per_gain(cce_gap), 1e-8, Concept.COARSE)
 """Coarse correlated equilibrium."""
-CORRELATED = Certificate("ce_gap / largest gain", per_gain(ce_gap), 1e-8)
+CORRELATED = Certificate("ce_gap / largest gain", per_gain(ce_gap), 1e-8, Concept.CORRELATED)
 """Correlated equilibrium."""

@@ -71,7 +71,7 @@ def zero_sum_gap(payoffs: ArrayLike, sigma: ArrayLike) -> float:
     return nash_conv([row, -row], sigma) / 2
 
 
-ZERO_SUM = Certificate("nash_conv / spread", zero_sum_gap, NASH.tolerance)
+ZERO_SUM = Certificate("nash_conv / spread", zero_sum_gap, NASH.tolerance, NASH.concept)
 NEAR_TIES = "its payoffs nearly tie: round them to what they tell"
 
 

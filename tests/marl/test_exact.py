@@ -10,9 +10,11 @@ from games import make
 from games.exact import (
     TabularPolicy,
     behaviour_of_mixture,
+    least_exploitable,
     mixture_gains,
     mixture_responses,
     nash_conv,
+    recommendation_gains,
     tabulate,
     uniform,
 )
@@ -20,13 +22,21 @@ from games.exact.agreement import random_strategy
 from games.lanes import GameLanes
 from games.policies import Uniform
 from games.versus import Versus
-from marl.exact import evaluate_exact, exact_gap, exact_returns, policy_part, population_parts
+from marl.exact import (
+    evaluate_exact,
+    exact_ce_gap,
+    exact_gap,
+    exact_nash_conv,
+    exact_returns,
+    policy_part,
+    population_parts,
+)
 from marl.networks import policy_layers
 from marl.oracles import Exact
 from marl.policies import NeuralPolicy
 from marl.population import evaluate
 from marl.psro import best_response, from_payoffs, psro
-from metasolvers import alpha_rank, zero_sum_nash
+from metasolvers import alpha_rank, independent, zero_sum_nash
 from metasolvers import uniform as uniform_sigma
 from tests.marl.small_games import Fixed, Lock
 
@@ -243,3 +253,46 @@ def test_three_players_come_closer_to_equilibrium(solver, least):
     """From 2.06 chips to 0.264 and 0.044 [measured]; more is allowed for, as rounding breaks ties between responses."""
     *_, (_, gap) = double_oracle(KUHN_3, initial(KUHN_3), solver, 12)
     assert 0 <= gap < least
+
+
+@pytest.mark.parametrize(("game", "sizes"), [(KUHN, (3, 2)), (KUHN_3, (2, 1, 3))], ids=repr)
+def test_who_knows_what_it_was_told_gains_more(game, sizes):
+    populations, sigma = randoms(game, sizes, seed=3), np.zeros(sizes)
+    for draw in range(3):  # who is told one thing knows all
+        sigma[tuple(draw % size for size in sizes)] += 1 / 3
+    table = evaluate_exact(game, populations)
+    told, untold = (gap(game, populations, table, sigma) for gap in (exact_ce_gap, exact_gap))
+    gains = recommendation_gains(game.tree, population_parts(game, populations), sigma)
+    assert [gain.value for gain in told.gains] == pytest.approx(gains, abs=1e-12)
+    assert told.total.value == pytest.approx(gains.sum(), abs=1e-12)
+    assert told.total.value > untold.total.value + 0.01
+    assert told.chosen == [{k: size for k in range(size)} for size in sizes]
+
+
+@pytest.mark.parametrize(("game", "sizes"), [(KUHN, (3, 2)), (KUHN_3, (2, 1, 3))], ids=repr)
+def test_of_a_product_all_gaps_are_its_nash_conv(game, sizes):
+    """And the NashConv of any sigma is that of its marginals."""
+    populations, sigma = randoms(game, sizes), correlated(sizes)
+    table = evaluate_exact(game, populations)
+    product = independent(sigma)
+    expected = nash_conv(game.tree, behaviour_of_mixture(game.tree, population_parts(game, populations), product))
+    for gap, mixture in ((exact_ce_gap, product), (exact_gap, product), (exact_nash_conv, sigma)):
+        assert gap(game, populations, table, mixture).total.value == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("game", [KUHN, LEDUC], ids=repr)
+def test_anytime_double_oracle_never_becomes_more_exploitable(game):
+    """McAleer et al. (2022): unlike the restricted equilibrium, the least exploitable mixture only improves."""
+    populations, gaps = initial(game), []
+    for _ in range(12):
+        parts = population_parts(game, populations)
+        sigma = least_exploitable(game.tree, parts)
+        gaps.append(mixture_gains(game.tree, parts, sigma).sum())
+        responses = mixture_responses(game.tree, parts, sigma)
+        populations = [
+            [*population, TabularPolicy.of(game, player, responses[player].part)]
+            for player, population in enumerate(populations)
+        ]
+    assert np.all(np.diff(gaps) <= 1e-9)
+    restricted = [gap for _, gap in double_oracle(game, initial(game), zero_sum_nash, 11)]
+    assert np.any(np.diff(restricted) > 1e-3)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import metasolvers
-from metasolvers import META_SOLVERS, Law, NotConverged, check_sigma, meta_solver, uniform
+from metasolvers import META_SOLVERS, Law, NotConverged, cce_gap, ce_gap, check_sigma, meta_solver, nash_conv, uniform
+from metasolvers.contract import Concept
 
 pytestmark = pytest.mark.covered_elsewhere
 every_meta_solver = pytest.mark.parametrize("name", sorted(META_SOLVERS))
@@ -183,6 +184,26 @@ def test_certificates_tell_an_answer_from_none(name):
     if META_SOLVERS[name].takes == "zero_sum":
         payoffs = np.array([[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]])
     assert certificate.measure(payoffs, [[1, 0], [0, 0]]) > 1e-3
+
+
+GAPS = {Concept.NASH: nash_conv, Concept.CORRELATED: ce_gap, Concept.COARSE: cce_gap}
+"""Of solutions of the concept these are 0, in units of payoff."""
+
+
+@obeying(Law.CERTIFIED)
+@quick
+@given(data=st.data())
+def test_answers_solve_their_concept(name, data):
+    concept, payoffs = META_SOLVERS[name].concept, data.draw(games(name))
+    if concept is not Concept.ALPHA_RANK:  # whose certificates tell
+        close = META_SOLVERS[name].certificate.tolerance * 2 * np.abs(payoffs).max()  # a largest gain is no larger
+        assert GAPS[concept](payoffs, solve(name, payoffs)) <= len(payoffs) * close
+
+
+def test_heuristics_promise_no_concept():
+    assert {name for name, entry in META_SOLVERS.items() if entry.concept is None} == {
+        *("uniform", "latest", "softmax", "rectified_nash", "iterated_elimination")
+    }
 
 
 @every_meta_solver
