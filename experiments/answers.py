@@ -15,6 +15,15 @@ COUNTING = ("uniform", "latest")
 """Meta-solvers for which policies count as often as they were found, as fictitious play does."""
 
 
+Aim = Callable[["Snapshot", int], list[Target]]
+"""(snapshot, player) -> a target for every response."""
+
+
+def at(targets: Targets) -> Aim:
+    """Those that ask for nothing but payoffs and the meta-strategy."""
+    return lambda snapshot, player: targets(snapshot.payoffs.mean, snapshot.sigma, player)
+
+
 class Job(NamedTuple):
     """One best response to be trained: the unit of work of that name."""
 
@@ -44,21 +53,21 @@ def jobs(
     name: str,
     learners: Sequence[int],
     groups: Sequence[Sequence[int]],
-    targets: Targets,
+    aim: Aim,
     warm_start: bool,
 ) -> list[Job]:
     """A job for every target of every learner: `name`/player, and `name`/player/number for those after its first.
 
     Where players share populations, what the first of a group meets is what they all meet on average.
     """
-    sigma = symmetrised(snapshot.sigma, groups) if groups else snapshot.sigma
+    fair = snapshot._replace(sigma=symmetrised(snapshot.sigma, groups)) if groups else snapshot
     found = []
     for player in learners:
         population = snapshot.populations[player]
-        for number, target in enumerate(targets(snapshot.payoffs.mean, sigma, player)):
+        for number, target in enumerate(aim(fair, player)):
             start = _latest(population, target.own) if warm_start else None
             unit = f"{name}/{player}" + (f"/{number}" if number else "")
-            found.append(Job(unit, player, snapshot.populations, target, start))
+            found.append(Job(unit, player, target.populations or snapshot.populations, target, start))
     return found
 
 

@@ -73,7 +73,7 @@ def wants_zero_sum(meta_solver: str, targets: str, players: int) -> str:
 
 
 def check_cancels(game: "Game | Playable", asked: str, seed: int) -> None:
-    """Raises ValueError where episodes of random play do not all pay the players the same together, as `asked` needs."""
+    """Raises ValueError where random play does not always pay the players the same together, as `asked` needs."""
     import numpy as np
 
     from games.play import play

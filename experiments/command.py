@@ -15,11 +15,11 @@ from marl.oracles import ORACLES
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
+    from experiments.answers import Aim
     from experiments.values import Values
     from games.game import Game, Playable, Policy
     from marl.oracles import Oracle
     from marl.psro import Solve
-    from marl.targets import Targets
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     oracle: "Oracle"
     values: "Values"
     workers: int | None
-    targets: "Targets"
+    aim: "Aim"
     last_oracle: "Oracle | None" = None
     """Trains best responses to the last meta-strategy, to measure its gap in the whole game; None where none are."""
     groups: Groups = ()

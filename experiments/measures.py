@@ -1,7 +1,7 @@
 """What is measured of every iteration of PSRO, as rows of metrics.jsonl."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -11,6 +11,7 @@ from experiments.answers import Answer
 from experiments.ending import Rows, improves
 from games.game import Game, Playable, Policy
 from games.tree_game import TreeGame
+from games.versus import Populations
 from marl.exact import ExactTable, exact_ce_gap, exact_gap, exact_nash_conv, exact_returns
 from marl.population import (
     HERE,
@@ -25,9 +26,7 @@ from marl.population import (
 )
 from marl.recommendations import full_ce_gap
 from marl.workers import Unit, Workers
-from metasolvers import META_SOLVERS, Certificate, cce_gap, ce_gap, is_product
-from metasolvers.contract import COARSE, CORRELATED
-from metasolvers.no_regret import SMALL_GAP
+from metasolvers import META_SOLVERS, Concept, cce_gap, ce_gap, is_product
 
 if TYPE_CHECKING:
     from marl.psro import Payoffs, Snapshot  # torch
@@ -57,12 +56,12 @@ def concept(solver: str, sigma: np.ndarray) -> str:
 
 def correlated(solver: str) -> str:
     """The same of a meta-strategy of that meta-solver in which players do not choose independently."""
-    return "CE gap" if promise(solver) is CORRELATED else "CCE gap"
+    return "CE gap" if promise(solver) is Concept.CORRELATED else "CCE gap"
 
 
-def promise(solver: str) -> Certificate | None:
-    """The certificate of the meta-solver of that name."""
-    return META_SOLVERS[solver].certificate if solver in META_SOLVERS else None
+def promise(solver: str) -> Concept | None:
+    """What the answers of the meta-solver of that name are solutions of."""
+    return META_SOLVERS[solver].concept if solver in META_SOLVERS else None
 
 
 def measure(
@@ -115,19 +114,31 @@ def exact_rows(game: TreeGame, solver: str, snapshot: "Snapshot") -> Rows:
             for player, value in enumerate(exact_returns(table, sigma))
         ),
     ]
-    if of == "CCE gap" and promise(solver) not in (COARSE, SMALL_GAP):
+    if of == "CCE gap" and promise(solver) is not Concept.COARSE:
         alone = exact_nash_conv(game, snapshot.populations, table, sigma).total
         rows.append(metric("independent_gap", alone, EPISODE, iteration, concept="NashConv"))
     return rows
 
 
-def answer_rows(snapshot: "Snapshot", answers: Sequence[Sequence[Answer]], reward: str) -> Rows:
-    """What every best response of an iteration gains, and how many gain nothing, or were there already."""
+def answer_rows(
+    snapshot: "Snapshot",
+    answers: Sequence[Sequence[Answer]],
+    reward: str,
+    evaluate: Callable[[Populations], "Payoffs"],
+) -> Rows:
+    """What every best response of an iteration gains, and how many gain nothing, or were there already.
+
+    Where they were trained against others than the populations, `evaluate` finds what they earn there.
+    """
     iteration, rows = snapshot.iteration, []
     own = [[answer for answer in found if answer.player == player] for player, found in enumerate(answers)]
     for player, found in enumerate(own):
         for number, answer in enumerate(found):
-            gain = response_gain(snapshot.payoffs, answer.target.sigma, player, answer.number, reward)
+            payoffs, met = snapshot.payoffs, answer.target.populations
+            if met is not None:
+                mine = snapshot.populations[player]
+                payoffs = evaluate([mine if i == player else others for i, others in enumerate(met)])
+            gain = response_gain(payoffs, answer.target.sigma, player, answer.number, reward)
             several = {"response": number} if number else {}
             rows.append(metric("response_gain", gain, EPISODE, iteration, player=player, **several))
     copies = sum(not answer.new for found in own for answer in found)

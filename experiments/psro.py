@@ -127,6 +127,7 @@ def parse(given: list[str]) -> Config:
 
 def planned(config: Config) -> Plan:
     """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
+    from experiments.answers import at
     from experiments.measures import Duels
     from experiments.values import Played
     from games.scripted import profile
@@ -174,7 +175,7 @@ def planned(config: Config) -> Plan:
             duels=Duels(rivals, sides(config.teams, players), config.duel_episodes),
         ),
         config.workers,
-        targets(config.targets).find,
+        at(targets(config.targets).find),
         config.gap_oracle,
         groups,
     )

@@ -101,6 +101,7 @@ def parse(given: list[str]) -> Config:
 
 def planned(config: Config) -> Plan:
     """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
+    from experiments.answers import at
     from experiments.values import Played
     from games.bucket_brigade.scripted import policy
     from marl.psro import from_payoffs
@@ -122,7 +123,7 @@ def planned(config: Config) -> Plan:
         part(chosen(config), config.pipeline, config.targets),
         Played(game, config.episodes, config.gap_episodes, config.seed, config.meta_solver, moment="night"),
         config.workers,
-        targets(config.targets).find,
+        at(targets(config.targets).find),
         config.gap_oracle,
     )
 

@@ -24,6 +24,7 @@ from marl.oracles import PPO
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
+    from experiments.answers import Aim
     from games.tree_game import TreeGame
     from marl.psro import Solve
 
@@ -134,11 +135,10 @@ def planned(config: Config) -> Plan:
     from games.policies import Uniform
     from marl.exact import policy_part
     from marl.oracles.exact import Preference
-    from marl.targets import targets
 
     game = config.make_game()
     players = len(game.agents)
-    solve = _solving(config, game)
+    solve, aim = _variant(config, game)
     if asked := wants_zero_sum(config.meta_solver, config.targets, players):
         _check_zero_sum(game, asked)
     check_profiles(config.iterations, players)
@@ -157,19 +157,28 @@ def planned(config: Config) -> Plan:
         oracle,
         Computed(game, config.meta_solver),
         config.workers if oracle.total_steps else 1,  # to start another process takes longer than the answers
-        targets(config.targets).find,
+        aim,
     )
 
 
-def _solving(config: Config, game: "TreeGame") -> "Solve":
-    """What finds the meta-strategy. Raises ValueError for what is unknown, or cannot solve games of so many players."""
-    from marl.exact import anytime
-    from marl.psro import from_payoffs
+def _variant(config: Config, game: "TreeGame") -> tuple["Solve", "Aim"]:
+    """What finds the meta-strategy, and whom responses are trained against.
 
+    Raises ValueError for what is unknown, or cannot solve games of so many players, and for targets that anytime lacks.
+    """
+    from experiments.answers import at
+    from marl.exact import anytime, anytime_targets
+    from marl.psro import from_payoffs
+    from marl.targets import targets
+
+    aim = at(targets(config.targets).find)
     if config.meta_solver == ANYTIME:
-        return partial(anytime, game)
+        if config.targets != "mixture" or config.pipeline > 1 or config.response != "best":
+            raise ValueError("anytime has targets of its own: leave out --targets, --pipeline and --response")
+        return partial(anytime, game), partial(anytime_targets, game)
     alpha, size = config.alpha, config.population_size
-    return from_payoffs(checked_solver(config.meta_solver, len(game.agents), alpha=alpha, population_size=size))
+    solver = checked_solver(config.meta_solver, len(game.agents), alpha=alpha, population_size=size)
+    return from_payoffs(solver), aim
 
 
 def _check_zero_sum(game: "TreeGame", asked: str) -> None:

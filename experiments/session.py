@@ -15,7 +15,7 @@ import torch
 
 from analysis.figures import draw
 from analysis.report import write
-from experiments.answers import COUNTING, Answer, Job, answered, jobs, pipeline
+from experiments.answers import COUNTING, Answer, Job, answered, at, jobs, pipeline
 from experiments.checks import MOST_PROFILES
 from experiments.ending import Ending, ending
 from experiments.measures import Rows, answer_rows, concept, learning_rows
@@ -163,7 +163,7 @@ class Session:
     def _jobs(self, snapshot: Snapshot) -> list[Job]:
         name, config = f"train/{snapshot.iteration + 1}", self.config
         warm_start = config.warm_start and self.plan.oracle.total_steps > 0
-        return jobs(snapshot, name, self.learners, self.plan.groups, self.plan.targets, warm_start)
+        return jobs(snapshot, name, self.learners, self.plan.groups, self.plan.aim, warm_start)
 
     def _extended(self, below: Snapshot, level: int) -> Snapshot:
         """The snapshot with the policies that were at that level of the pipeline in its iteration."""
@@ -244,7 +244,8 @@ class Session:
         iteration = snapshot.iteration
         rows = self.values.measure(snapshot, self.latest, self.answers, self._how(), self.workers)
         if iteration:
-            rows += answer_rows(snapshot, self.answers, self.config.reward)
+            evaluate = partial(self.values.evaluate, known=None, workers=self.workers)
+            rows += answer_rows(snapshot, self.answers, self.config.reward, evaluate)
             rows += learning_rows({job.unit: self.store.load(job.unit).curve for job in self.jobs})
         failpoint("iteration finished")
         save_snapshot(self.folder, snapshot, self.units, self.store, {"metrics.jsonl": to_lines(rows)})
@@ -281,7 +282,7 @@ class Session:
         """Of fresh responses: after every recommendation, where the meta-strategy claims that none is worth it."""
         name = f"gap/{snapshot.iteration}"
         told = concept(self.config.meta_solver, snapshot.sigma) == "CE gap"
-        wanted = jobs(snapshot, name, self.learners, self.plan.groups, recommendations if told else mixture, False)
+        wanted = jobs(snapshot, name, self.learners, self.plan.groups, at(recommendations if told else mixture), False)
         found = answered(wanted, self.trained(name, oracle, wanted), snapshot.populations, None)
         self.show.working("scoring deviations from the meta-strategy")
         return self.values.gap(snapshot, self._by_player(found), name, self.workers)

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from games.spelling import unknown
+from games.versus import Populations
 from metasolvers import marginal
 from metasolvers.heuristics import rectified_weights
 
@@ -23,6 +24,8 @@ class Target(NamedTuple):
     sigma: np.ndarray  # [k_1, ..., k_N] joint distribution; the others' part is played, the player's own improved on
     own: int | None = None
     """The player's policy that training may go on from; its latest for None."""
+    populations: Populations | None = None
+    """Whose policies sigma is of; the populations for None."""
 
 
 Targets = Callable[[np.ndarray, np.ndarray, int], list[Target]]
