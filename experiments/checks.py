@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 MOST_PROFILES = 2**17
 ANYTIME = "anytime"
 """The meta-solver that asks for more than payoffs: see `marl.exact.anytime`."""
-OTHERS = "use --meta-solver alpha_rank"
 PROBED, CANCELS = 64, 1e-5
 """Episodes that show whether a game is zero-sum, and differences of their sums that are rounding."""
 
@@ -67,9 +66,16 @@ def wants_zero_sum(meta_solver: str, targets: str, players: int) -> str:
     if meta_solver == ANYTIME or META_SOLVERS[meta_solver].takes == "zero_sum":
         asked.append(meta_solver)
     if asked and players != 2:
-        advice = "use --targets mixture" if len(asked) == 1 and registered(targets).takes != "any" else OTHERS
-        raise ValueError(f"{' and '.join(asked)} needs two players; got {players}: {advice}")
+        told = " and ".join(asked)
+        raise ValueError(f"{told} needs two players; got {players}: {for_any_game(told)}")
     return " and ".join(asked)
+
+
+def for_any_game(asked: str) -> str:
+    """What to use instead of what `wants_zero_sum` found."""
+    instead = ["--targets mixture"] if asked.startswith("targets") else []
+    instead += ["--meta-solver alpha_rank"] if asked.split()[-1] != "rectified" else []
+    return f"use {' '.join(instead)}"
 
 
 def check_cancels(game: "Game | Playable", asked: str, seed: int) -> None:
@@ -83,7 +89,7 @@ def check_cancels(game: "Game | Playable", asked: str, seed: int) -> None:
     if np.ptp(total) > CANCELS:
         raise ValueError(
             f"{asked} takes zero-sum games; here random play pays the players between {total.min():g} and "
-            f"{total.max():g} together: {OTHERS}"
+            f"{total.max():g} together: {for_any_game(asked)}"
         )
 
 

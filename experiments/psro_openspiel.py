@@ -16,7 +16,7 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
     end_at_once()
 
-from experiments.checks import ANYTIME, OTHERS, check_profiles, checked_device, checked_solver, wants_zero_sum
+from experiments.checks import ANYTIME, check_profiles, checked_device, checked_solver, for_any_game, wants_zero_sum
 from experiments.command import Plan, parsed, run
 from experiments.options import Placed, SideBySide, Varied, as_name
 from experiments.oracles import check_responder, check_trainable, chosen, part
@@ -187,7 +187,7 @@ def _check_zero_sum(game: "TreeGame", asked: str) -> None:
     try:
         check_zero_sum(game.tree)
     except ValueError as error:
-        raise ValueError(f"{asked} cannot solve {game.name}: {error}; {OTHERS}") from error
+        raise ValueError(f"{asked} cannot solve {game.name}: {error}; {for_any_game(asked)}") from error
 
 
 if __name__ == "__main__":
