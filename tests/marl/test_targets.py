@@ -64,8 +64,8 @@ def test_rectified_policies_meet_whom_they_do_not_lose_to():
         assert [target.own for target in found] == [0, 1, 2]
         for target in found:
             met = np.moveaxis(target.sigma, player, 0)[target.own]
-            assert met.tolist() == [0.5 if own >= 0 else 0 for own in PAYOFFS[0][target.own]]
-            assert target.sigma.sum() == 1
+            assert met == pytest.approx([0.5 if own >= 0 else 0 for own in PAYOFFS[0][target.own]])
+            assert target.sigma.sum() == pytest.approx(1)
 
 
 def test_rectified_is_for_zero_sum_games_of_two():
