@@ -45,7 +45,7 @@ def command_of(config: dict[str, Any]) -> str:
         return "psro"
     if "against" in config:
         return "train"
-    return "psro-openspiel" if "stop_at" in config else "psro-game"
+    return "psro-game" if "episodes" in config else "psro-openspiel"
 
 
 class Run(NamedTuple):

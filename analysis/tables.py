@@ -16,6 +16,9 @@ MEASURES = {
     "profiles": "profiles of policies",
     "restricted_gap": "gap among the policies found",
     "full_gap": "gap in the whole game",
+    "independent_gap": "NashConv of the marginals",
+    "non_improving": "responses that gain nothing",
+    "duplicates": "responses that were there",
     "team_return": "team return per episode",
     "team_return_per_night": "team return per night",
     "team_return_per_step": "team return per step",
@@ -35,7 +38,7 @@ SHORT = {
     "nights": "nights",
     "steps": "steps",
 }
-"""Short names of `MEASURES`, so that the rows of an ordinary run fit 100 columns."""
+"""Short names of those of `MEASURES` that tables of iterations have: rows of an ordinary run fit 100 columns."""
 
 
 LEAST_SHARE = 1e-3
@@ -47,6 +50,7 @@ class Curve(NamedTuple):
 
     player: int
     iteration: int
+    response: int  # its number among the player's in this iteration; 0 for the first
     steps: np.ndarray  # [U] environment steps
     value: np.ndarray  # [U] mean return per episode
     error: np.ndarray  # [U] its standard error; nan where none is known
@@ -161,10 +165,10 @@ def policies(run: Run) -> dict[str, list[Any]]:
 
 
 def learning_curves(run: Run) -> list[Curve]:
-    """Every best response's curve, by player and iteration."""
-    grouped: dict[tuple[int, int], Rows] = {}
+    """Every best response's curve, by player, iteration and number."""
+    grouped: dict[tuple[int, int, int], Rows] = {}
     for row in run.series("learner/return"):
-        grouped.setdefault((row["player"], row["iteration"]), []).append(row)
+        grouped.setdefault((row["player"], row["iteration"], row.get("response", 0)), []).append(row)
     return [
         Curve(
             *key,

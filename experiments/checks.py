@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from metasolvers import MetaSolver
 
 MOST_PROFILES = 2**17
+ANYTIME = "anytime"
+"""The meta-solver that asks for more than payoffs: see `marl.exact.anytime`."""
+PROBED, CANCELS = 64, 1e-5
+"""Episodes that show whether a game is zero-sum, and differences of their sums that are rounding."""
 
 
 def check_ranges(options: Mapping[str, Any], least: Mapping[str, float], most: Mapping[str, float]) -> None:
@@ -36,6 +40,10 @@ def checked_solver(name: str, players: int, **options: float | None) -> "MetaSol
     """
     from metasolvers import meta_solver
 
+    if name == ANYTIME:
+        raise ValueError(
+            "anytime looks into the whole tree of a two-player zero-sum game: use `counterplay psro-openspiel`"
+        )
     solver = meta_solver(name)
     known = {
         option: value
@@ -45,6 +53,44 @@ def checked_solver(name: str, players: int, **options: float | None) -> "MetaSol
     solver = partial(solver, **known)
     solver(_transfer(players))  # meta-solvers say themselves what they cannot solve
     return solver
+
+
+def wants_zero_sum(meta_solver: str, targets: str, players: int) -> str:
+    """What of these, if anything, takes two-player zero-sum games alone. Raises ValueError for more players, or targets
+    that are unknown.
+    """
+    from marl.targets import targets as registered
+    from metasolvers import META_SOLVERS
+
+    asked = [f"targets {targets}"] if registered(targets).takes == "zero_sum" else []
+    if meta_solver == ANYTIME or META_SOLVERS[meta_solver].takes == "zero_sum":
+        asked.append(meta_solver)
+    if asked and players != 2:
+        told = " and ".join(asked)
+        raise ValueError(f"{told} needs two players; got {players}: {for_any_game(told)}")
+    return " and ".join(asked)
+
+
+def for_any_game(asked: str) -> str:
+    """What to use instead of what `wants_zero_sum` found."""
+    instead = ["--targets mixture"] if asked.startswith("targets") else []
+    instead += ["--meta-solver alpha_rank"] if asked.split()[-1] != "rectified" else []
+    return f"use {' '.join(instead)}"
+
+
+def check_cancels(game: "Game | Playable", asked: str, seed: int) -> None:
+    """Raises ValueError where random play does not always pay the players the same together, as `asked` needs."""
+    import numpy as np
+
+    from games.play import play
+    from games.scripted import profile
+
+    total = play(game, [profile("uniform", game)], PROBED, seed, ["zero-sum"]).returns.sum(axis=-1)
+    if np.ptp(total) > CANCELS:
+        raise ValueError(
+            f"{asked} takes zero-sum games; here random play pays the players between {total.min():g} and "
+            f"{total.max():g} together: {for_any_game(asked)}"
+        )
 
 
 def _transfer(players: int) -> "np.ndarray":

@@ -15,10 +15,11 @@ from marl.oracles import ORACLES
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
+    from experiments.answers import Aim
     from experiments.values import Values
     from games.game import Game, Playable, Policy
     from marl.oracles import Oracle
-    from metasolvers import MetaSolver
+    from marl.psro import Solve
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -30,11 +31,12 @@ class Plan(NamedTuple):
     game: "Game | Playable"
     initial: "Sequence[Policy]"
     """A player."""
-    solver: "MetaSolver"
+    solve: "Solve"
     device: str
     oracle: "Oracle"
     values: "Values"
     workers: int | None
+    aim: "Aim"
     last_oracle: "Oracle | None" = None
     """Trains best responses to the last meta-strategy, to measure its gap in the whole game; None where none are."""
     groups: Groups = ()

@@ -76,9 +76,14 @@ def apart(larger: Estimate, smaller: Estimate) -> float:
 
 
 def judged(
-    game: BucketBrigade, before: Snapshot, responses: list[Policy], reward: str, episodes: int, workers: Workers = HERE
+    game: BucketBrigade,
+    before: Snapshot,
+    responses: dict[int, Policy],
+    reward: str,
+    episodes: int,
+    workers: Workers = HERE,
 ) -> Iterator[Judgement]:
-    """Judge every player's response to the meta-strategy of the snapshot `before`, on fresh episodes."""
+    """Judge players' responses to the meta-strategy of the snapshot `before`, on fresh episodes."""
     iteration = before.iteration + 1
     scripted = {name: policy(kind, game, **fields) for name, (kind, fields) in SCRIPTED.items()}
 
@@ -89,14 +94,13 @@ def judged(
         work = [Unit(name, partial(play, (key[0], candidates[key]), episodes, 0, name)) for name, key in names.items()]
         return {names[name]: _earned(value, names[name][0], reward) for name, value in workers.run(work)}
 
-    players = range(len(responses))
-    selected = values({(i, f"select/{name}"): candidate for i in players for name, candidate in scripted.items()})
-    best = [max((selected[i, f"select/{name}"].value, name) for name in scripted)[1] for i in players]
+    selected = values({(i, f"select/{name}"): candidate for i in responses for name, candidate in scripted.items()})
+    best = {i: max((selected[i, f"select/{name}"].value, name) for name in scripted)[1] for i in responses}
     scores = values(
-        {(i, "score/response"): response for i, response in enumerate(responses)}
-        | {(i, f"score/{name}"): scripted[name] for i in players for name in (best[i], "uniform")}
+        {(i, "score/response"): response for i, response in responses.items()}
+        | {(i, f"score/{name}"): scripted[name] for i in responses for name in (best[i], "uniform")}
     )
-    for i in players:
+    for i in responses:
         response, reply, uniform = (scores[i, f"score/{name}"] for name in ("response", best[i], "uniform"))
         yield Judgement(iteration, i, response, best[i], reply, uniform)
 
@@ -123,7 +127,8 @@ def judge(run: Path, episodes: int, number: int | None = None) -> bool:
     fine = True
     with workers_of(number, len(game.agents), partial(torch.set_num_threads, 1)) as workers:
         for before, after in pairwise(snapshots):
-            responses = [population[-1] for population in after.populations]
+            pairs = enumerate(zip(before.populations, after.populations, strict=True))
+            responses = {i: new[-1] for i, (old, new) in pairs if len(new) > len(old)}
             for row in judged(game, before, responses, config.reward, episodes, workers):
                 print(_line(row), flush=True)
                 fine &= row.ok

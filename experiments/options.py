@@ -30,13 +30,15 @@ LEAST = {
     "stop_at": 0,
     "threads": 1,
 }
-LEAST |= {"workers": 1}
+LEAST |= {"workers": 1, "pipeline": 1, "patience": 1, "max_minutes": 0}
 MOST = {
     "episodes": 2**20,
     "gap_episodes": 2**24,
     "duel_episodes": 2**24,
     "eval_episodes": 2**20,
     "stop_at": sys.float_info.max,
+    "max_minutes": sys.float_info.max,
+    "pipeline": 64,
     "threads": 1024,
     "workers": 1024,
 }
@@ -81,6 +83,8 @@ class Simulated:
     """Individuals per population of alpha_rank."""
     episodes: int = 256
     """Episodes per joint profile of policies."""
+    stop_at: float | None = None
+    """End once the gap in the whole game, as best responses found it, is no larger, two standard errors included."""
     reward: Literal["own", "team"] = "own"
     """What best responses maximise: the player's own return, or the sum over all players."""
     warm_start: bool = True
@@ -119,6 +123,31 @@ class Simulated:
         """How what was measured in the end was measured; `responses` tells how those to the last gap were trained."""
         trained = f"; {responses} best responses of {self.gap_budget:,} steps" if responses else ""
         return f"(± standard error; {self.gap_episodes:,} episodes a strategy{trained}):"
+
+
+@dataclass(frozen=True)
+class Varied:
+    """Which algorithm of the family it is, and when it ends."""
+
+    targets: str = "mixture"
+    """Whom best responses are trained against: the meta-strategy (mixture); what the others play after every
+    recommendation, a response each (recommendations: JPSRO with max_gini_ce, ...); or, for every policy of a Nash
+    equilibrium, those that it does not lose to (rectified)."""
+    pipeline: int = 1
+    """Policies per player that are in training at once, each for a part of the oracle's steps an iteration, against
+    the meta-strategy of all below it (Pipeline PSRO)."""
+    patience: int | None = None
+    """End after so many iterations without a best response that gains, or without the gap in the whole game falling by
+    more than its standard error."""
+    max_minutes: float | None = None
+    """End after the iteration under way (and the last gap) once so much time is over; --resume goes on."""
+
+    @property
+    def variety(self) -> str:
+        """What it differs in from PSRO with one response to the meta-strategy, for headlines."""
+        told = [] if self.targets == "mixture" else [f"responses to {self.targets}"]
+        told += [] if self.pipeline == 1 else [f"a pipeline of {self.pipeline} levels"]
+        return "".join(f", {words}" for words in told)
 
 
 @dataclass(frozen=True)

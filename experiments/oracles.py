@@ -149,6 +149,20 @@ def with_steps(oracle: Oracle, steps: int, option: str) -> Oracle:
         raise ValueError(f"{option}={steps} cannot work: {error}") from None
 
 
+def part(oracle: Oracle, pipeline: int, targets: str) -> Oracle:
+    """The oracle with its share of steps an iteration, of a pipeline of so many levels.
+
+    Raises ValueError where it has none to share, or targets are not the mixture: then there is no lowest level.
+    """
+    if pipeline == 1:
+        return oracle
+    if targets != "mixture":
+        raise ValueError(f"a pipeline has one response a level: use --targets mixture, got {targets}")
+    if not oracle.total_steps:
+        raise ValueError(f"{type(oracle).__name__} has no training to share out: leave out --pipeline")
+    return with_steps(oracle, oracle.total_steps // pipeline, f"--pipeline {pipeline}: steps")
+
+
 def check_trainable(
     game: "Game | Playable", name: str, oracle: Oracle, initial: "Sequence[Policy]"
 ) -> "dict[int, Policy]":

@@ -16,7 +16,7 @@ from marl.oracles import ORACLES, BehaviouralCloning
 if TYPE_CHECKING:
     from games.game import Game, Playable
 
-PLACEMENT = ("name", "run_dir", "workers", "resume", "smoke")
+PLACEMENT = ("name", "run_dir", "workers", "resume", "smoke", "max_minutes")
 """Where and how, not what: no part of a run's configuration."""
 
 

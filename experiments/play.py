@@ -54,7 +54,7 @@ class Options:
     iteration: int | None = None
     """Iteration whose populations and meta-strategy are taken; the last by default."""
     profile: tuple[int, ...] | None = None
-    """A policy per player, by its number: 0 is the initial one, k the best response of iteration k. (Of a training, the
+    """A policy per player, by its number: 0 is the initial one, then best responses as they came. (Of a training, the
     one that was trained is 0, and the others' are numbered as they came.)"""
     seed: int = 0
     """Draws the profile, and what happens in the episode."""
@@ -163,7 +163,7 @@ def _of_training(run: Path) -> Cast:
 
 def _of_iteration(run: Path, command: str, iteration: int | None) -> Cast:
     from experiments.placement import began_as
-    from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
+    from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, snapshot_units
 
     config = began_as(run, import_module(RUNNERS[command]).Config())
     folder = run / "snapshots"
@@ -175,8 +175,13 @@ def _of_iteration(run: Path, command: str, iteration: int | None) -> Cast:
     snapshot = load_snapshot(folder, last if iteration is None else iteration, PolicyStore(run / "policies"))
     initial = getattr(config, "initial", "uniform")
 
+    units = snapshot_units(folder, snapshot.iteration)
+
     def origin(player: int, number: int) -> str:
-        return f"the best response of iteration {number}" if number else f"the initial {initial} policy"
+        if not number:
+            return f"the initial {initial} policy"
+        _, iteration, _, *further = units[player][number].split("/")
+        return f"the best response of iteration {iteration}" + "".join(f", number {k}" for k in further)
 
     which = f"the meta-strategy of iteration {snapshot.iteration}"
     return Cast(config, snapshot.populations, snapshot.sigma, which, origin)

@@ -15,11 +15,18 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
     end_at_once()
 
-from experiments.checks import check_processes, check_profiles, checked_device, checked_solver
+from experiments.checks import (
+    check_cancels,
+    check_processes,
+    check_profiles,
+    checked_device,
+    checked_solver,
+    wants_zero_sum,
+)
 from experiments.command import Groups, Plan, parsed, run
 from experiments.known_settings import settings_of
-from experiments.options import AnyGame, Placed, SideBySide, Simulated, as_name, early
-from experiments.oracles import check_trainable, chosen, small, with_oracle
+from experiments.options import AnyGame, Placed, SideBySide, Simulated, Varied, as_name, early
+from experiments.oracles import check_trainable, chosen, part, small, with_oracle
 from marl.oracles import ORACLES
 
 CHECKED = 300
@@ -49,7 +56,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Config(Placed, SideBySide, Measured, Simulated, Asked):
+class Config(Placed, SideBySide, Measured, Varied, Simulated, Asked):
     """Policy-space response oracles (PSRO) on any game.
 
     Every iteration trains one best response per player, by PPO or another oracle, against the meta-strategy so far,
@@ -62,7 +69,7 @@ class Config(Placed, SideBySide, Measured, Simulated, Asked):
 
     command: ClassVar[str] = "psro-game"
     plays: ClassVar[str] = "any game"
-    extendable: ClassVar[tuple[str, ...]] = ("iterations", "device")
+    extendable: ClassVar[tuple[str, ...]] = ("iterations", "stop_at", "patience", "device")
     """A longer run begins like a shorter one, and devices come and go."""
     further: ClassVar[tuple[str, ...]] = ("play",)
     """Commands to look at a finished run with, beside those for any run."""
@@ -73,8 +80,8 @@ class Config(Placed, SideBySide, Measured, Simulated, Asked):
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""
         return [
-            f"PSRO with {self.meta_solver}{self.and_oracle(' and ')} on {self.game}, seed {self.seed}, "
-            f"iteration {iteration}",
+            f"PSRO with {self.meta_solver}{self.and_oracle(' and ')} on {self.game}{self.variety}, "
+            f"seed {self.seed}, iteration {iteration}",
             self.measured_by(responses),
         ]
 
@@ -120,11 +127,14 @@ def parse(given: list[str]) -> Config:
 
 def planned(config: Config) -> Plan:
     """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
+    from experiments.answers import at
     from experiments.measures import Duels
     from experiments.values import Played
     from games.scripted import profile
     from marl.policy_files import check_savable
+    from marl.psro import from_payoffs
     from marl.shared import check_exchangeable
+    from marl.targets import targets
 
     game = config.make_game()
     check_processes(game, config.workers)
@@ -143,24 +153,29 @@ def planned(config: Config) -> Plan:
         tolerance=config.tolerance,
     )
     check_profiles(config.iterations, players)
+    oracle = part(chosen(config), config.pipeline, config.targets)
+    if asked := wants_zero_sum(config.meta_solver, config.targets, players):
+        check_cancels(game, asked, config.seed)
     if groups:
         check_exchangeable(game, groups, [[policy] for policy in initial], enough(config.episodes, groups), config.seed)
     return Plan(
         config,
         game,
         initial,
-        solver,
+        from_payoffs(solver),
         checked_device(config.device),
-        chosen(config),
+        oracle,
         Played(
             game,
             config.episodes,
             config.gap_episodes,
             config.seed,
+            config.meta_solver,
             groups=groups,
             duels=Duels(rivals, sides(config.teams, players), config.duel_episodes),
         ),
         config.workers,
+        at(targets(config.targets).find),
         config.gap_oracle,
         groups,
     )

@@ -15,10 +15,10 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
     end_at_once()
 
-from experiments.checks import check_profiles, checked_device, checked_solver
+from experiments.checks import check_profiles, checked_device, checked_solver, wants_zero_sum
 from experiments.command import Plan, parsed, run
-from experiments.options import Placed, SideBySide, Simulated
-from experiments.oracles import check_trainable, chosen
+from experiments.options import Placed, SideBySide, Simulated, Varied
+from experiments.oracles import check_trainable, chosen, part
 from marl.oracles import PPO
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
@@ -41,7 +41,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Config(Placed, SideBySide, Simulated, Rules):
+class Config(Placed, SideBySide, Varied, Simulated, Rules):
     """Policy-space response oracles (PSRO) on Bucket Brigade.
 
     Every iteration trains one best response per player against the meta-strategy so far, plays all new profiles of
@@ -51,7 +51,7 @@ class Config(Placed, SideBySide, Simulated, Rules):
 
     command: ClassVar[str] = "psro"
     plays: ClassVar[str] = "Bucket Brigade"
-    extendable: ClassVar[tuple[str, ...]] = ("iterations", "device")
+    extendable: ClassVar[tuple[str, ...]] = ("iterations", "stop_at", "patience", "device")
     """A longer run begins like a shorter one, and devices come and go."""
     further: ClassVar[tuple[str, ...]] = ("responses",)
     """Commands to look at a finished run with, beside those for any run."""
@@ -72,7 +72,8 @@ class Config(Placed, SideBySide, Simulated, Rules):
     def headline(self, iteration: int, responses: str | None) -> list[str]:
         """What was measured in the end, and how; `responses` tells how those were trained that the gap is from."""
         return [
-            f"PSRO with {self.meta_solver}{self.and_oracle(' and ')} on {self.scenario} ({self.rules} rules), "
+            f"PSRO with {self.meta_solver}{self.and_oracle(' and ')} on {self.scenario} ({self.rules} rules)"
+            f"{self.variety}, "
             f"seed {self.seed}, iteration {iteration}",
             self.measured_by(responses),
         ]
@@ -100,24 +101,29 @@ def parse(given: list[str]) -> Config:
 
 def planned(config: Config) -> Plan:
     """The parts of the run. Raises ValueError for whatever could not work, before anything is trained or written."""
+    from experiments.answers import at
     from experiments.values import Played
     from games.bucket_brigade.scripted import policy
+    from marl.psro import from_payoffs
+    from marl.targets import targets
 
     game = config.make_game()
     players = len(game.agents)
     initial = [policy(config.initial, game)] * players
     solver = checked_solver(config.meta_solver, players, alpha=config.alpha, population_size=config.population_size)
     check_profiles(config.iterations, players)
+    wants_zero_sum(config.meta_solver, config.targets, players)
     check_trainable(game, config.scenario, chosen(config), initial)
     return Plan(
         config,
         game,
         initial,
-        solver,
+        from_payoffs(solver),
         checked_device(config.device),
-        chosen(config),
-        Played(game, config.episodes, config.gap_episodes, config.seed, moment="night"),
+        part(chosen(config), config.pipeline, config.targets),
+        Played(game, config.episodes, config.gap_episodes, config.seed, config.meta_solver, moment="night"),
         config.workers,
+        at(targets(config.targets).find),
         config.gap_oracle,
     )
 

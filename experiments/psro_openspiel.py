@@ -6,6 +6,7 @@ python experiments/psro_openspiel.py --help
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -15,15 +16,17 @@ if __name__ == "__main__":  # run as a file, only this folder is on the path
 
     end_at_once()
 
-from experiments.checks import check_profiles, checked_device, checked_solver
+from experiments.checks import ANYTIME, check_profiles, checked_device, checked_solver, for_any_game, wants_zero_sum
 from experiments.command import Plan, parsed, run
-from experiments.options import Placed, SideBySide, as_name
-from experiments.oracles import check_responder, check_trainable, chosen
+from experiments.options import Placed, SideBySide, Varied, as_name
+from experiments.oracles import check_responder, check_trainable, chosen, part
 from marl.oracles import PPO
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
+    from experiments.answers import Aim
     from games.tree_game import TreeGame
+    from marl.psro import Solve
 
 LITTLE = PPO(steps=65_536, num_lanes=512, minibatches=4, learning_rate=1e-2, entropy_start=0.01, hidden=(32,))
 """For games of a few dozen information states."""
@@ -38,8 +41,12 @@ class Solved:
     oracle: str = "exact"
     """Best responses: computed, which with zero_sum_nash is the double oracle (exact), or trained by ppo, dqn, ....
     Settings of another oracle than PPO are options of its name: --oracle dqn --help shows them."""
+    response: Literal["best", "preference"] = "best"
+    """What the exact oracle computes: best responses, or preference-based ones, which alpha_rank converges with
+    (alpha-PSRO): what beats the player's own policy in most profiles of the meta-strategy."""
     meta_solver: str = "zero_sum_nash"
-    """From payoffs to the meta-strategy: alpha_rank, zero_sum_nash, ...; `counterplay solve` lists them."""
+    """From payoffs to the meta-strategy: alpha_rank, zero_sum_nash, ...; `counterplay solve` lists them. Or anytime:
+    of all mixtures of the policies found, that which loses least in the whole game, if it is zero-sum."""
     iterations: int = 100
     """Best responses per player, at most. A finished run can be resumed with more."""
     stop_at: float = 1e-6
@@ -57,10 +64,12 @@ class Solved:
 
     def __post_init__(self) -> None:
         check_responder(self.oracle)
+        if self.response == "preference" and self.oracle != "exact":
+            raise ValueError(f"preference-based responses are computed: use --oracle exact, got {self.oracle}")
 
 
 @dataclass(frozen=True)
-class Config(Placed, SideBySide, Solved):
+class Config(Placed, SideBySide, Varied, Solved):
     """Policy-space response oracles (PSRO) on a finite game of OpenSpiel, measured exactly.
 
     Every iteration adds one best response per player to the meta-strategy so far, and solves the empirical game again;
@@ -71,7 +80,7 @@ class Config(Placed, SideBySide, Solved):
 
     command: ClassVar[str] = "psro-openspiel"
     plays: ClassVar[str] = "games of OpenSpiel"
-    extendable: ClassVar[tuple[str, ...]] = ("iterations", "stop_at", "device")
+    extendable: ClassVar[tuple[str, ...]] = ("iterations", "stop_at", "patience", "device")
     """A longer run begins like a shorter one, and devices come and go."""
     further: ClassVar[tuple[str, ...]] = ()
     """Commands to look at a finished run with, beside those for any run."""
@@ -96,8 +105,8 @@ class Config(Placed, SideBySide, Solved):
         steps = chosen(self).total_steps
         trained = f", best responses of {steps:,} steps" if steps else ""
         return [
-            f"PSRO with {self.meta_solver} and the oracle {self.oracle} on {self.game}, seed {self.seed}, "
-            f"iteration {iteration}",
+            f"PSRO with {self.meta_solver} and the oracle {self.oracle} on {self.game}{self.variety}, "
+            f"seed {self.seed}, iteration {iteration}",
             f"(exact values{trained}):",
         ]
 
@@ -125,36 +134,60 @@ def planned(config: Config) -> Plan:
     from experiments.values import Computed
     from games.policies import Uniform
     from marl.exact import policy_part
-    from metasolvers import META_SOLVERS
+    from marl.oracles.exact import Preference
 
     game = config.make_game()
     players = len(game.agents)
-    solver = checked_solver(config.meta_solver, players, alpha=config.alpha, population_size=config.population_size)
-    if META_SOLVERS[config.meta_solver].takes == "zero_sum":
-        _check_cancels(game, config.meta_solver)
+    solve, aim = _variant(config, game)
+    if asked := wants_zero_sum(config.meta_solver, config.targets, players):
+        _check_zero_sum(game, asked)
     check_profiles(config.iterations, players)
     oracle, initial = chosen(config), [Uniform.of(space) for space in game.action_spaces]
+    if config.response == "preference":
+        oracle = Preference()
+    oracle = part(oracle, config.pipeline, config.targets)
     for player, policy in check_trainable(game, config.game, oracle, initial).items():
         policy_part(game, policy, player)  # which payoffs are computed from
     return Plan(
         config,
         game,
         initial,
-        solver,
+        solve,
         checked_device(config.device),
         oracle,
-        Computed(game, config.stop_at),
+        Computed(game, config.meta_solver),
         config.workers if oracle.total_steps else 1,  # to start another process takes longer than the answers
+        aim,
     )
 
 
-def _check_cancels(game: "TreeGame", solver: str) -> None:
+def _variant(config: Config, game: "TreeGame") -> tuple["Solve", "Aim"]:
+    """What finds the meta-strategy, and whom responses are trained against.
+
+    Raises ValueError for what is unknown, or cannot solve games of so many players, and for targets that anytime lacks.
+    """
+    from experiments.answers import at
+    from marl.exact import anytime, anytime_targets
+    from marl.psro import from_payoffs
+    from marl.targets import targets
+
+    aim = at(targets(config.targets).find)
+    if config.meta_solver == ANYTIME:
+        if config.targets != "mixture" or config.pipeline > 1 or config.response != "best":
+            raise ValueError("anytime has targets of its own: leave out --targets, --pipeline and --response")
+        return partial(anytime, game), partial(anytime_targets, game)
+    alpha, size = config.alpha, config.population_size
+    solver = checked_solver(config.meta_solver, len(game.agents), alpha=alpha, population_size=size)
+    return from_payoffs(solver), aim
+
+
+def _check_zero_sum(game: "TreeGame", asked: str) -> None:
     from games.exact import check_zero_sum
 
     try:
         check_zero_sum(game.tree)
     except ValueError as error:
-        raise ValueError(f"{solver} cannot solve {game.name}: {error}; use --meta-solver alpha_rank") from error
+        raise ValueError(f"{asked} cannot solve {game.name}: {error}; {for_any_game(asked)}") from error
 
 
 if __name__ == "__main__":

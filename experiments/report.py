@@ -7,9 +7,13 @@ from typing import Any
 from analysis.numbers import shown
 from analysis.tables import DUELS, MEASURES, duel_table
 from experiments.config import Config
+from experiments.ending import Ending, improves
 from experiments.measures import Rows, find
 from experiments.placement import resume_command
 from experiments.run import RunFolder, interpreter, invocation
+
+RANKING = ("alpha_rank", "alpha_limit", "response_graph")
+"""Meta-solvers that ask how often deviations gain, not how much."""
 
 
 def summary(rows: Rows) -> dict[str, Any]:
@@ -21,11 +25,8 @@ def summary(rows: Rows) -> dict[str, Any]:
     return {"iteration": last, "measured": measured} | ({"duels": duels} if duels else {})
 
 
-def report(run: RunFolder, config: Config, rows: Rows, figures: int, longer: bool) -> list[str]:
-    """Lines that say what was measured and how, also written to summary.json, and what to do next.
-
-    `longer` says whether more iterations would change anything.
-    """
+def report(run: RunFolder, config: Config, rows: Rows, figures: int, ended: Ending) -> list[str]:
+    """Lines that say what was measured and how, also in summary.json, why the run ended, and what to do next."""
     final = summary(rows)
     last, measured = final["iteration"], final["measured"]
     run.write_json("summary.json", final)
@@ -36,14 +37,32 @@ def report(run: RunFolder, config: Config, rows: Rows, figures: int, longer: boo
         *config.headline(last, bound and bound.get("responses")),
         *(f"  {MEASURES[metric]:<30}{shown(row):<24}{row['kind']}" for metric, row in measured.items()),
         *_duels(final.get("duels", [])),
+        *_notes(config, rows),
+        f"  ended: {ended.why}",
         *([] if bound else ["  the gap in the whole game was not measured: --gap-steps was 0"]),
         f"in {run.path}:",
         f"  report.html, {figures} figures, run.json, metrics.jsonl, summary.json, policies, snapshots",
         "next:",
-        *([f"  {resume_command(config, last + 4)}"] if longer else []),
+        *([f"  {resume_command(config, ended.iterations)}"] if ended.iterations is not None else []),
         *(f"  {invocation()} {command} {folder}" for command in ("show", *further)),
         *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),
     ]
+
+
+def _notes(config: Config, rows: Rows) -> list[str]:
+    """What is to be known of best responses that gained nothing, and of theory that does not hold."""
+    found = [row for row in rows if row["metric"] == "response_gain"]
+    idle = [row for row in found if not improves(row)]
+    copies = sum(row["value"] for row in rows if row["metric"] == "duplicates")
+    notes = []
+    if idle or copies:
+        notes.append(f"  {len(idle)} of {len(found)} best responses gained nothing; {copies} were there already")
+    if config.meta_solver in RANKING and getattr(config, "response", "best") == "best":
+        notes.append(
+            f"  heuristic: {config.meta_solver} with best responses by value; its theory is of preference-based"
+        )
+        notes.append("  ones [Muller et al. 2020]: psro-openspiel --response preference, in small games")
+    return notes
 
 
 def _duels(rows: Rows) -> list[str]:

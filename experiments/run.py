@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from analysis.load import FORMAT, check_format, check_settings, flat
+from analysis.load import FORMAT, check_format, check_settings, command_of, flat
 from marl.atomic import MANIFEST, BrokenCheckpoint, read_json, sweep, to_json, verify, whole_folder, write_atomic
 
 RUN = "run.json"
@@ -109,7 +109,14 @@ def read_settings(path: Path) -> dict:
     if RUN not in read_json(path / MANIFEST):
         raise BrokenCheckpoint(f"{path / MANIFEST} is not as a run writes it: it does not name {RUN}")
     check_settings(settings, path)
-    return {"oracle": "ppo"} | settings["config"]  # before there were other oracles, runs did not tell
+    return _before(settings["config"]) | settings["config"]
+
+
+def _before(config: dict) -> dict:
+    """Settings that runs did not tell when there was nothing else to choose."""
+    command = command_of(config)
+    varied = {} if command == "train" else {"targets": "mixture", "pipeline": 1}
+    return {"oracle": "ppo"} | varied | ({"response": "best"} if command == "psro-openspiel" else {})
 
 
 def resume(path: Path, config: dict, free: tuple[str, ...], files: dict[str, str] | None = None) -> RunFolder:

@@ -1,8 +1,10 @@
 """A run of PSRO from where its folder ends: train, evaluate, solve, measure, save, show."""
 
 import json
+import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -13,7 +15,10 @@ import torch
 
 from analysis.figures import draw
 from analysis.report import write
-from experiments.measures import Rows, learning_rows
+from experiments.answers import COUNTING, Answer, Job, answered, at, jobs, pipeline
+from experiments.checks import MOST_PROFILES
+from experiments.ending import Ending, ending
+from experiments.measures import Rows, answer_rows, concept, learning_rows
 from experiments.report import report
 from experiments.run import RunFolder, changes, to_lines
 from experiments.stop import Stop
@@ -22,12 +27,19 @@ from experiments.tracker import Tracker, trackers
 from games.game import Policy
 from games.versus import Populations
 from marl.atomic import BrokenCheckpoint, verify, whole_folder, write_atomic
-from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot, save_snapshot, snapshot_path
+from marl.checkpoint import (
+    PolicyStore,
+    finished_iterations,
+    load_snapshot,
+    save_snapshot,
+    snapshot_path,
+    snapshot_units,
+)
 from marl.failpoints import failpoint
 from marl.oracles import Oracle
 from marl.psro import Payoffs, Snapshot, best_response, psro
+from marl.targets import mixture, recommendations
 from marl.workers import Unit, Workers, workers_of
-from metasolvers.symmetric import symmetrised
 
 if TYPE_CHECKING:
     from experiments.command import Plan
@@ -58,8 +70,8 @@ def solve(plan: "Plan", run: RunFolder, stop: Stop) -> None:
         figures = draw(run.path)
         show.working("writing the report")
         write(run.path)
-    longer = not plan.values.enough(rows)
-    print("\n".join(report(run, plan.config, rows, len(figures), longer)))
+    assert session.ended is not None
+    print("\n".join(report(run, plan.config, rows, len(figures), session.ended)))
 
 
 class Session:
@@ -77,6 +89,13 @@ class Session:
         self.trackers: list[Tracker] = []
         self.rows: Rows = []
         self.latest: Snapshot | None = None
+        self.units = [[f"initial/{self.learner[player]}"] for player in self.players]
+        """Of every player's policies."""
+        self.jobs: list[Job] = []
+        self.answers: list[list[Answer]] = [[] for _ in self.players]
+        """What the last iteration trained, and of it, by player, what it found."""
+        self.ended: Ending | None = None
+        self.began = time.monotonic()
         self.forecast = Forecast(*self._work(0))
 
     def restore(self) -> None:
@@ -89,6 +108,7 @@ class Session:
             verify(path)
         if done:
             self.latest = load_snapshot(self.folder, done - 1, self.store)
+            self.units = snapshot_units(self.folder, done - 1)
             self.forecast = Forecast(*self._work(done))
         else:
             for player in self.learners:
@@ -99,36 +119,72 @@ class Session:
             self._publish(read_rows(path))
 
     def snapshots(self) -> Iterator[Snapshot]:
-        """The iterations that are left, or until the values are good enough; each is to be finished."""
+        """The iterations that are left, until the run ends; each is to be finished."""
         initial = self._everyones({player: [self.store.load(f"initial/{player}").policy] for player in self.learners})
-        solver, iterations = self.plan.solver, self.config.iterations
-        left = psro(initial, self.respond, self.evaluate, solver, iterations, self.latest)
-        for snapshot in () if self.values.enough(self.rows) else left:
-            yield snapshot
-            if self.values.enough(self.rows):
-                return
+        config, plan = self.config, self.plan
+        left = psro(initial, self.respond, self.evaluate, plan.solve, config.iterations, self.latest)
+        while (ended := self._ending()) is None:
+            yield next(left)
+        self.ended = ended
 
-    def respond(self, populations: Populations, sigma: np.ndarray, iteration: int) -> list[Policy]:
-        """Every player's best response to sigma; of those who share a population, that of the first."""
-        starts = [self._start(population) for population in populations]
-        return self.trained(f"train/{iteration}", self.plan.oracle, populations, sigma, starts)
+    def _ending(self) -> Ending | None:
+        """Why no iteration follows; None where one does."""
+        if self.latest is None:
+            return None
+        config, iteration = self.config, self.latest.iteration
+        repeats = self.plan.oracle.total_steps == 0 and config.meta_solver not in COUNTING
+        if ended := ending(self.rows, config.stop_at, config.patience, repeats):
+            return ended
+        if iteration >= config.iterations:
+            return Ending(f"{iteration} iterations were asked for", iteration + 4)
+        if config.max_minutes is not None and time.monotonic() - self.began >= 60 * config.max_minutes:
+            return Ending(f"{config.max_minutes:g} minutes are over (--max-minutes)", config.iterations)
+        added = Counter(job.player for job in self._jobs(self.latest))
+        sizes = [len(mine) + added[self.learner[i]] for i, mine in enumerate(self.latest.populations)]
+        if math.prod(sizes) > MOST_PROFILES:
+            return Ending(f"{math.prod(sizes):,} profiles of policies would come next, more than {MOST_PROFILES:,}")
+        return None
+
+    def respond(self, before: Snapshot) -> list[list[Policy]]:
+        """Every player's new policies; of those who share a population, what the first of them has found."""
+        levels = [self._jobs(before)]
+        if self.config.pipeline > 1:
+            load = lambda unit: self.store.load(unit).policy  # noqa: E731
+            levels = pipeline(before, self.config.pipeline, self._jobs, self._extended, load)
+        self.jobs = [job for level in levels for job in level]
+        policies = self.trained(f"train/{before.iteration + 1}", self.plan.oracle, self.jobs)
+        same = None if self.config.meta_solver in COUNTING else self.values.same
+        found = answered(levels[0], policies[: len(levels[0])], before.populations, same)
+        self.answers = self._by_player(found)
+        new = [[answer for answer in mine if answer.new] for mine in self.answers]
+        self.units = [[*had, *(answer.unit for answer in mine)] for had, mine in zip(self.units, new, strict=True)]
+        return [[answer.policy for answer in mine] for mine in new]
+
+    def _jobs(self, snapshot: Snapshot) -> list[Job]:
+        name, config = f"train/{snapshot.iteration + 1}", self.config
+        warm_start = config.warm_start and self.plan.oracle.total_steps > 0
+        return jobs(snapshot, name, self.learners, self.plan.groups, self.plan.aim, warm_start)
+
+    def _extended(self, below: Snapshot, level: int) -> Snapshot:
+        """The snapshot with the policies that were at that level of the pipeline in its iteration."""
+        units = {player: f"train/{below.iteration}/{player}/{level}" for player in self.learners}
+        found = self._everyones({player: self.store.load(unit).policy for player, unit in units.items()})
+        populations = [[*old, new] for old, new in zip(below.populations, found, strict=True)]
+        payoffs = self.evaluate(populations, below.payoffs)
+        return Snapshot(below.iteration, populations, payoffs, self.plan.solve(populations, payoffs))
+
+    def _by_player(self, answers: Sequence[Answer]) -> list[list[Answer]]:
+        found = {player: [answer for answer in answers if answer.player == player] for player in self.learners}
+        return self._everyones(found)
 
     def _everyones(self, learned: Mapping[int, T]) -> list[T]:
         """What each player has of that which the learners have."""
         return [learned[self.learner[player]] for player in self.players]
 
-    def _start(self, population: Sequence[Policy]) -> Policy | None:
-        """What the next best response goes on from: the player's latest policy, where it was trained."""
-        trained = len(population) > 1 and self.plan.oracle.total_steps > 0
-        return population[-1] if self.config.warm_start and trained else None
-
-    def trained(
-        self, name: str, oracle: Oracle, populations: Populations, sigma: np.ndarray, starts: list[Policy | None]
-    ) -> list[Policy]:
-        """Every player's best response, the unit `name`/player: from the store, or trained, stored and read back."""
-        units = {f"{name}/{player}": player for player in self.learners}
-        missing = {unit: player for unit, player in units.items() if unit not in self.store}
-        self.forecast.skipped("steps", (len(units) - len(missing)) * oracle.total_steps)
+    def trained(self, name: str, oracle: Oracle, jobs: Sequence[Job]) -> list[Policy]:
+        """The policy of every job: from the store, or trained, stored and read back."""
+        missing = {job.unit: job for job in jobs if job.unit not in self.store}
+        self.forecast.skipped("steps", (len(jobs) - len(missing)) * oracle.total_steps)
         curves: dict[str, list[dict[str, float]]] = {unit: [] for unit in missing}
         watch = Stopwatch()
 
@@ -142,27 +198,37 @@ class Session:
             curves[unit].append({key: value for key, value in update.items() if np.isfinite(value)})
             self.forecast.spent("steps", int(update["steps"] - before), watch.lap())
             shares = ", ".join(
-                f"{missing[unit]} {c[-1]['steps'] / oracle.total_steps:.0%}" for unit, c in curves.items() if c
+                f"{missing[unit].player} {c[-1]['steps'] / oracle.total_steps:.0%}" for unit, c in curves.items() if c
             )
             speed = self.forecast.speed("steps")
             self.show.working(f"training {name}, player {shares}; {speed:,.0f} steps/s; {self.forecast} left")
 
-        config = self.config
-        if self.plan.groups:  # what the first of a group meets is what they all meet on average
-            sigma = symmetrised(sigma, self.groups)
-        train = partial(
-            best_response, self.plan.game, oracle, populations, sigma, reward=config.reward, device=self.plan.device
-        )
         work = [
             # An answer that is computed at once has nothing to watch.
-            Unit(unit, partial(train, player, config.seed, unit, start=starts[player]), oracle.total_steps > 0)
-            for unit, player in missing.items()
+            Unit(unit, self._training(oracle, job), oracle.total_steps > 0)
+            for unit, job in missing.items()
         ]
         for unit, policy in self.workers.run(work, progress):
             failpoint("unit finished")
             self.store.save(unit, policy, curves.pop(unit))
             self.stop.check()
-        return self._everyones({player: self.store.load(unit).policy for unit, player in units.items()})
+        return [self.store.load(job.unit).policy for job in jobs]
+
+    def _training(self, oracle: Oracle, job: Job) -> Callable[..., Policy]:
+        config, plan, sigma = self.config, self.plan, job.target.sigma
+        return partial(
+            best_response,
+            plan.game,
+            oracle,
+            job.populations,
+            sigma,
+            job.player,
+            config.seed,
+            job.unit,
+            reward=config.reward,
+            device=plan.device,
+            start=job.start,
+        )
 
     def evaluate(self, populations: Populations, known: Payoffs | None) -> Payoffs:
         """The payoff table, with the profiles it lacked."""
@@ -176,24 +242,23 @@ class Session:
         """Measure an iteration, save it, and show it."""
         self.show.working("measuring the meta-strategy, and deviations from it")
         iteration = snapshot.iteration
-        warm = self.latest is not None and any(self._start(population) for population in self.latest.populations)
-        trained = "warm-started" if warm else "fresh"
-        rows = self.values.measure(snapshot, self.latest, trained, self.workers)
+        rows = self.values.measure(snapshot, self.latest, self.answers, self._how(), self.workers)
         if iteration:
-            curves = {player: self.store.load(f"train/{iteration}/{player}").curve for player in self.learners}
-            rows += learning_rows(curves, iteration)
-        units = self._everyones(
-            {
-                player: [f"initial/{player}", *(f"train/{i}/{player}" for i in range(1, iteration + 1))]
-                for player in self.learners
-            }
-        )
+            evaluate = partial(self.values.evaluate, known=None, workers=self.workers)
+            rows += answer_rows(snapshot, self.answers, self.config.reward, evaluate)
+            rows += learning_rows({job.unit: self.store.load(job.unit).curve for job in self.jobs})
         failpoint("iteration finished")
-        save_snapshot(self.folder, snapshot, units, self.store, {"metrics.jsonl": to_lines(rows)})
+        save_snapshot(self.folder, snapshot, self.units, self.store, {"metrics.jsonl": to_lines(rows)})
         self.latest = snapshot
         timing = self._timing(iteration)
         self.run.append_line("timing.jsonl", timing)
         self._publish(rows, **{"CPU s": f"{timing['cpu_seconds']}"})
+
+    def _how(self) -> str:
+        """How the last best responses were trained."""
+        found = {answer.unit for mine in self.answers for answer in mine}
+        warm = any(job.start is not None for job in self.jobs if job.unit in found)
+        return "warm-started" if warm else "fresh"
 
     def final_gap(self) -> Rows:
         """All metrics of the run, with those of the full gap of the last meta-strategy, trained for once."""
@@ -214,11 +279,13 @@ class Session:
         return self.rows
 
     def _measure_gap(self, snapshot: Snapshot, oracle: Oracle) -> Rows:
-        unit = f"gap/{snapshot.iteration}"
-        fresh: list[Policy | None] = [None for _ in self.players]
-        responses = [[found] for found in self.trained(unit, oracle, snapshot.populations, snapshot.sigma, fresh)]
+        """Of fresh responses: after every recommendation, where the meta-strategy claims that none is worth it."""
+        name = f"gap/{snapshot.iteration}"
+        told = concept(self.config.meta_solver, snapshot.sigma) == "CE gap"
+        wanted = jobs(snapshot, name, self.learners, self.plan.groups, at(recommendations if told else mixture), False)
+        found = answered(wanted, self.trained(name, oracle, wanted), snapshot.populations, None)
         self.show.working("scoring deviations from the meta-strategy")
-        return self.values.gap(snapshot, responses, unit, self.workers)
+        return self.values.gap(snapshot, self._by_player(found), name, self.workers)
 
     def _publish(self, rows: Rows, **more: str) -> None:
         self.rows += rows
@@ -234,7 +301,7 @@ class Session:
         plan, players, iterations = self.plan, len(self.players), self.config.iterations
         rounds = iterations - max(done - 1, 0)
         last = plan.last_oracle.total_steps if plan.last_oracle else 0
-        steps = len(self.learners) * (rounds * plan.oracle.total_steps + last)
+        steps = len(self.learners) * (rounds * self.config.pipeline * plan.oracle.total_steps + last)
         return steps, (iterations + 1) ** players - done**players
 
     def _timing(self, iteration: int) -> dict[str, object]:

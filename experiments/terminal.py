@@ -43,11 +43,16 @@ def played(moment: str) -> View:
 
 
 VALUE = "value of player 0"
-EXACT = View(
-    ("iteration", "policies", "NashConv", "CCE gap", VALUE, "CPU s", "time left"),
-    "exact values of the meta-strategy in the whole game: NashConv where players choose\n"
-    "independently, else the coarse correlated equilibrium (CCE) gap",
-)
+
+
+def computed(correlated: str) -> View:
+    """Of what is computed; `correlated` is the gap of meta-strategies in which players do not choose independently."""
+    said = {"CCE gap": "coarse correlated equilibrium (CCE) gap", "CE gap": "correlated equilibrium (CE) gap"}
+    return View(
+        ("iteration", "policies", "NashConv", correlated, VALUE, "CPU s", "time left"),
+        "exact values of the meta-strategy in the whole game: NashConv where players choose\n"
+        f"independently, else the {said[correlated]}",
+    )
 
 
 class Display(Protocol):

@@ -4,19 +4,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from analysis.numbers import shown
-from experiments.measures import Duels, Rows, duel_rows, exact_rows, find, gap_rows, measure
-from experiments.terminal import EXACT, MEASURED, VALUE, View, played
+from experiments.answers import Answer
+from experiments.measures import Duels, Play, Rows, correlated, duel_rows, exact_rows, find, gap_rows, measure
+from experiments.terminal import MEASURED, VALUE, View, computed, played
 from games.game import Game, Playable, Policy
 from games.tree_game import TreeGame
 from games.versus import Populations
-from marl.exact import evaluate_exact
+from marl.exact import evaluate_exact, policy_part
+from marl.policy_files import same_files
 from marl.population import evaluate
 from marl.shared import evaluate_shared
 from marl.workers import Workers
 
 if TYPE_CHECKING:
     from marl.psro import Payoffs, Snapshot
+
+Answers = Sequence[Sequence[Answer]]  # a player
 
 
 class Values(Protocol):
@@ -29,17 +35,19 @@ class Values(Protocol):
     def evaluate(self, populations: Populations, known: Any, workers: Workers) -> "Payoffs":
         """The payoff table, with the profiles that `known` lacked."""
 
-    def measure(self, snapshot: "Snapshot", before: "Snapshot | None", trained: str, workers: Workers) -> Rows:
-        """Rows of one iteration, whose responses to that of `before` were `trained` ("fresh" or "warm-started")."""
+    def measure(
+        self, snapshot: "Snapshot", before: "Snapshot | None", answers: Answers, trained: str, workers: Workers
+    ) -> Rows:
+        """Rows of one iteration, whose `answers` to that of `before` were `trained` ("fresh" or "warm-started")."""
 
-    def gap(self, snapshot: "Snapshot", responses: Sequence[Sequence[Policy]], unit: str, workers: Workers) -> Rows:
-        """Rows of the gap in the whole game of the last iteration, from fresh best `responses` to it."""
+    def gap(self, snapshot: "Snapshot", answers: Answers, unit: str, workers: Workers) -> Rows:
+        """Rows of the gap in the whole game of the last iteration, from fresh `answers` to it."""
+
+    def same(self, player: int, one: Policy, other: Policy) -> bool:
+        """Whether two policies of a player are the same, as far as this can tell."""
 
     def cells(self, rows: Rows) -> dict[str, str]:
         """What the columns of the view show of an iteration, beside its number."""
-
-    def enough(self, rows: Rows) -> bool:
-        """Whether the run has got where it was to go, though iterations are left."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,8 @@ class Played:
     gap_episodes: int
     """Of each strategy that a gap compares."""
     seed: int
+    solver: str
+    """Name of the meta-solver, which tells what gaps are of."""
     moment: str = "step"
     """What a step of the game is called."""
     groups: Sequence[Sequence[int]] = ()
@@ -68,19 +78,22 @@ class Played:
             return evaluate_shared(self.game, populations, self.groups, self.episodes, self.seed, known, workers)
         return evaluate(self.game, populations, self.episodes, self.seed, known, workers)
 
-    def measure(self, snapshot: "Snapshot", before: "Snapshot | None", trained: str, workers: Workers) -> Rows:
-        episodes, seed = self.gap_episodes, self.seed
-        rows = measure(self.game, snapshot, before, trained, episodes, seed, self.moment, workers)
-        return rows + (duel_rows(self.game, snapshot, self.duels, seed, workers) if self.duels else [])
+    def measure(
+        self, snapshot: "Snapshot", before: "Snapshot | None", answers: Answers, trained: str, workers: Workers
+    ) -> Rows:
+        play = Play(self.gap_episodes, self.seed, workers)
+        rows = measure(self.game, self.solver, snapshot, before, answers, trained, play, self.moment)
+        return rows + (duel_rows(self.game, snapshot, self.duels, self.seed, workers) if self.duels else [])
 
-    def gap(self, snapshot: "Snapshot", responses: Sequence[Sequence[Policy]], unit: str, workers: Workers) -> Rows:
-        return gap_rows(self.game, snapshot, responses, "fresh", self.gap_episodes, self.seed, unit, workers)
+    def gap(self, snapshot: "Snapshot", answers: Answers, unit: str, workers: Workers) -> Rows:
+        play = Play(self.gap_episodes, self.seed, workers)
+        return gap_rows(self.game, self.solver, snapshot, answers, "fresh", play, unit)
 
     def cells(self, rows: Rows) -> dict[str, str]:
         return {name: shown(find(rows, metric)) for metric, name in MEASURED.items()}
 
-    def enough(self, rows: Rows) -> bool:
-        return False
+    def same(self, player: int, one: Policy, other: Policy) -> bool:
+        return same_files(one, other)
 
 
 @dataclass(frozen=True)
@@ -88,17 +101,22 @@ class Computed:
     """From the game's tree: exact."""
 
     game: TreeGame
-    stop_at: float
-    """The gap in the whole game that is small enough."""
-    view = EXACT
+    solver: str
+    """Name of the meta-solver, which tells what gaps are of."""
+
+    @property
+    def view(self) -> View:
+        return computed(correlated(self.solver))
 
     def evaluate(self, populations: Populations, known: Any, workers: Workers) -> "Payoffs":
         return evaluate_exact(self.game, populations, known)
 
-    def measure(self, snapshot: "Snapshot", before: "Snapshot | None", trained: str, workers: Workers) -> Rows:
-        return exact_rows(self.game, snapshot)
+    def measure(
+        self, snapshot: "Snapshot", before: "Snapshot | None", answers: Answers, trained: str, workers: Workers
+    ) -> Rows:
+        return exact_rows(self.game, self.solver, snapshot)
 
-    def gap(self, snapshot: "Snapshot", responses: Sequence[Sequence[Policy]], unit: str, workers: Workers) -> Rows:
+    def gap(self, snapshot: "Snapshot", answers: Answers, unit: str, workers: Workers) -> Rows:
         return []  # that of every iteration is measured already
 
     def cells(self, rows: Rows) -> dict[str, str]:
@@ -108,6 +126,6 @@ class Computed:
         shares = {"policies": find(rows, "policies_per_player"), gap["concept"]: gap, VALUE: value}
         return {name: shown(row) for name, row in shares.items()}
 
-    def enough(self, rows: Rows) -> bool:
-        gap = find(rows, "full_gap")
-        return gap is not None and gap["value"] <= self.stop_at
+    def same(self, player: int, one: Policy, other: Policy) -> bool:
+        mine, others = (policy_part(self.game, policy, player) for policy in (one, other))
+        return np.array_equal(mine, others)

@@ -104,6 +104,12 @@ def load_snapshot(folder: Path, iteration: int, store: PolicyStore) -> Snapshot:
     return Snapshot(iteration, populations, table, sigma)
 
 
+def snapshot_units(folder: Path, iteration: int) -> list[list[str]]:
+    """By player, the units of its policies, in the snapshot of an iteration that `load_snapshot` reads."""
+    policies = read_json(snapshot_path(folder, iteration) / "snapshot.json")["policies"]
+    return [[stored["unit"] for stored in population] for population in policies]
+
+
 def _table(arrays: Mapping[str, np.ndarray]) -> Payoffs:
     """Of the first kind in TABLES whose fields are all there. Raises ValueError, or KeyError, for a part of a table.
 

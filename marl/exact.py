@@ -1,19 +1,23 @@
 """Exact values of populations in games with a tree: what `marl.population` estimates by play, without sampling."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from games.exact import TabularPolicy, mixture_responses, payoff_table, tabulate
+from games.exact import TabularPolicy, free_opponents, least_exploitable, mixture_responses, payoff_table, tabulate
 from games.exact.recommendations import gains_when_told
 from games.game import Game, Policy
 from games.policies import Uniform
 from games.tree_game import TreeGame
 from games.versus import Populations
 from marl.population import Chosen, Estimate, FullGap, held_sizes
+from marl.targets import Target
 from metasolvers import check_sigma, expected_payoffs, independent
+
+if TYPE_CHECKING:
+    from marl.psro import Snapshot
 
 _parts: WeakKeyDictionary[Policy, dict[tuple[TreeGame, int], np.ndarray]] = WeakKeyDictionary()
 """What policies that never change play, by game and player: PSRO asks for all of them in every iteration."""
@@ -141,6 +145,28 @@ def exact_nash_conv(game: Game, populations: Populations, payoffs: ExactTable, s
     as `exact_gap`.
     """
     return exact_gap(game, populations, payoffs, independent(check_sigma(sigma, payoffs.mean)))
+
+
+def anytime(game: Game, populations: Populations, payoffs: ExactTable) -> np.ndarray:
+    """The meta-strategy of least NashConv in the whole game, of all products over the populations.
+
+    The `solve` of `marl.psro.psro` for anytime PSRO [McAleer et al. 2022, arXiv:2201.07700]: the gap in the whole game
+    never rises. Raises ValueError as `games.exact.least_exploitable`, for games that are not zero-sum of two players.
+    """
+    rules = tree_game(game)
+    return least_exploitable(rules.tree, population_parts(rules, populations))
+
+
+def anytime_targets(game: Game, snapshot: "Snapshot", player: int) -> list[Target]:
+    """One response, to what the other would play if only this player were held to its population.
+
+    With `anytime` as meta-strategy this is anytime double oracle; see `games.exact.free_opponents`.
+    """
+    rules, (first, second) = tree_game(game), snapshot.populations
+    free = free_opponents(rules.tree, population_parts(rules, snapshot.populations))[player]
+    opponent = [TabularPolicy.of(rules, 1 - player, free)]
+    populations = [first, opponent] if player == 0 else [opponent, second]
+    return [Target(snapshot.sigma.sum(axis=1 - player, keepdims=True), populations=populations)]
 
 
 def exact_returns(payoffs: ExactTable, sigma: np.ndarray) -> list[Estimate]:

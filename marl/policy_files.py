@@ -216,15 +216,30 @@ def save_policy(policy: Policy, stem: str | PathLike) -> None:
 
     Raises ValueError for a policy of a class that is neither in LEARNT nor in SCRIPTED.
     """
+    named, tensors = _packed(policy)
+    if type(policy) in LEARNT:
+        save_file(tensors, _path(stem, ".safetensors"))
+    _path(stem, ".json").write_text(json.dumps(named) + "\n")
+
+
+def same_files(one: Policy, other: Policy) -> bool:
+    """Whether two policies are of one class, with equal parameters, bit for bit. Raises ValueError as `save_policy`."""
+    if type(one) is not type(other):
+        return False
+    (about, tensors), (others_about, others) = _packed(one), _packed(other)
+    alike = about == others_about and tensors.keys() == others.keys()
+    return alike and all(torch.equal(tensors[name], others[name]) for name in tensors)
+
+
+def _packed(policy: Policy) -> Packed:
     check_savable(policy)
+    tensors: dict[str, Tensor] = {}
     if type(policy) in LEARNT:
         about, tensors = LEARNT[type(policy)].pack(policy)
-        save_file(tensors, _path(stem, ".safetensors"))
     else:
         assert is_dataclass(policy)
         about = {"fields": {entry.name: getattr(policy, entry.name) for entry in fields(policy) if entry.init}}
-    named = {"format": FORMAT, "policy": type(policy).__name__} | about
-    _path(stem, ".json").write_text(json.dumps(named) + "\n")
+    return {"format": FORMAT, "policy": type(policy).__name__} | about, tensors
 
 
 def check_savable(policy: Policy) -> None:

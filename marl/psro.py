@@ -19,9 +19,7 @@ from marl.shared import SharedTable
 from marl.wrappers import TeamReward
 from metasolvers import MetaSolver
 
-Respond = Callable[[Populations, np.ndarray, int], Sequence[Policy]]
 Payoffs = PayoffTable | SharedTable | ExactTable
-Evaluate = Callable[[Populations, Any], Payoffs]  # extends a table of the kind it makes, or None
 
 
 class Snapshot(NamedTuple):
@@ -33,22 +31,34 @@ class Snapshot(NamedTuple):
     sigma: np.ndarray  # [k_1, ..., k_N] joint meta-strategy
 
 
+Respond = Callable[[Snapshot], Sequence[Sequence[Policy]]]
+"""New policies of every player, from none to several, to the outcome of the iteration before."""
+Evaluate = Callable[[Populations, Any], Payoffs]
+"""(populations, known) -> their payoffs; extends a table of the kind it makes, or None."""
+Solve = Callable[[Populations, Any], np.ndarray]
+"""(populations, their payoffs) -> the meta-strategy."""
+
+
+def from_payoffs(meta_solver: MetaSolver) -> Solve:
+    """The meta-strategy that one of `metasolvers` finds, which asks for nothing but payoffs."""
+    return lambda populations, payoffs: meta_solver(payoffs.mean)
+
+
 def psro(
     populations: Populations,
     respond: Respond,
     evaluate: Evaluate,
-    meta_solver: MetaSolver,
+    solve: Solve,
     iterations: int,
     done: Snapshot | None = None,
 ) -> Iterator[Snapshot]:
     """Policy-space response oracles [Lanctot et al. 2017, algorithm 1]; one snapshot an iteration.
 
-    Iteration 0 solves the game among the initial `populations`; each of the `iterations` after it adds a best response
-    per player. `respond(populations, sigma, iteration)` gives the responses, `evaluate(populations, known)` extends the
-    payoff table, `meta_solver(payoffs)` is any of `metasolvers`. A response is added even where the population holds it
-    already, or nothing is gained by it: with the meta-solver uniform, fictitious play counts on that, and to a Nash
-    equilibrium a copy changes nothing. Where the snapshot `done` is given, only those after
-    it are made and yielded.
+    Iteration 0 solves the game among the initial `populations`; each of the `iterations` after it adds what `respond`
+    finds, and extends the payoff table. What these are given makes it any of its family: `solve` decides what is
+    solved (`from_payoffs(zero_sum_nash)`), `marl.targets` against whom responses are trained. They are added as they
+    come, even where the population holds them already, or nothing is gained by them: with the meta-solver uniform,
+    fictitious play counts on that. Where the snapshot `done` is given, only those after it are made and yielded.
 
     >>> import torch
     >>> from games import make
@@ -58,12 +68,13 @@ def psro(
     >>> from metasolvers import zero_sum_nash
     >>> torch.set_num_threads(1)  # small networks are fastest so
     >>> game, oracle = make("matching_pennies"), PPO(steps=4096, num_lanes=64)
-    >>> def respond(populations, sigma, iteration):
-    ...     unit = f"train/{iteration}"
-    ...     return [best_response(game, oracle, populations, sigma, seat, 0, f"{unit}/{seat}") for seat in range(2)]
+    >>> def respond(before):
+    ...     train, unit = partial(best_response, game, oracle, before.populations, before.sigma), before.iteration + 1
+    ...     return [[train(seat, 0, f"train/{unit}/{seat}")] for seat in range(2)]
     >>> initial = [[Uniform.of(space)] for space in game.action_spaces]
     >>> payoffs = partial(evaluate, game, episodes=100, seed=0)
-    >>> for snapshot in psro(initial, respond, lambda new, known: payoffs(new, known=known), zero_sum_nash, 2):
+    >>> extended = lambda populations, known: payoffs(populations, known=known)
+    >>> for snapshot in psro(initial, respond, extended, from_payoffs(zero_sum_nash), 2):
     ...     print(snapshot.iteration, snapshot.sigma.shape)
     0 (1, 1)
     1 (2, 2)
@@ -72,13 +83,12 @@ def psro(
     if done is None:
         populations = [list(population) for population in populations]
         payoffs = evaluate(populations, None)
-        done = Snapshot(0, populations, payoffs, meta_solver(payoffs.mean))
+        done = Snapshot(0, populations, payoffs, solve(populations, payoffs))
         yield done
     for iteration in range(done.iteration + 1, iterations + 1):
-        responses = respond(done.populations, done.sigma, iteration)
-        populations = [[*old, new] for old, new in zip(done.populations, responses, strict=True)]
+        populations = [[*old, *new] for old, new in zip(done.populations, respond(done), strict=True)]
         payoffs = evaluate(populations, done.payoffs)
-        done = Snapshot(iteration, populations, payoffs, meta_solver(payoffs.mean))
+        done = Snapshot(iteration, populations, payoffs, solve(populations, payoffs))
         yield done
 
 

@@ -4,7 +4,8 @@
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from metasolvers.symmetric import (
     seat_policies,
     symmetrised,
 )
+
+if TYPE_CHECKING:
+    from marl.psro import Respond, Snapshot
 
 Train = Callable[[Populations, np.ndarray, int, int], Policy]
 
@@ -133,19 +137,18 @@ def check_exchangeable(
     check_earnings(played, seated, populations, FALSE_REFUSAL)
 
 
-def shared_responses(
-    groups: Sequence[Sequence[int]], train: Train
-) -> Callable[[Populations, np.ndarray, int], list[Policy]]:
+def shared_responses(groups: Sequence[Sequence[int]], train: Train) -> "Respond":
     """The `respond` of `marl.psro.psro` for shared populations: one best response a group, for all its seats.
 
     `train(populations, sigma, seat, iteration)` is asked for the group's first seat, against the symmetrised sigma:
     what it earns there against that is the mean of what it would earn in each seat of the group against sigma.
     """
 
-    def respond(populations: Populations, sigma: np.ndarray, iteration: int) -> list[Policy]:
-        seated, fair = check_groups(groups, sigma.ndim), symmetrised(sigma, groups)
-        response = {group: train(populations, fair, group[0], iteration) for group in seated}
-        return [response[group] for seat in range(sigma.ndim) for group in seated if seat in group]
+    def respond(before: "Snapshot") -> list[list[Policy]]:
+        seated, fair = check_groups(groups, before.sigma.ndim), symmetrised(before.sigma, groups)
+        train_seat = partial(train, before.populations, fair)
+        response = {group: train_seat(group[0], before.iteration + 1) for group in seated}
+        return [[response[group]] for seat in range(before.sigma.ndim) for group in seated if seat in group]
 
     return respond
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from games.exact.populations import checked_populations, sequence_payoffs
-from games.exact.zero_sum import Constraints, check_zero_sum, maximin, plan_constraints
+from games.exact.zero_sum import Constraints, Maximin, check_zero_sum, maximin, part_of_plan, plan_constraints
 from games.tree import Tree
 
 
@@ -26,15 +26,33 @@ def least_exploitable(tree: Tree, parts: Sequence[ArrayLike]) -> np.ndarray:
     array([[0.33333333],
            [0.66666667]])
     """
+    weights = [np.maximum(solved.own, 0) for solved in _held(tree, parts)]
+    return np.multiply.outer(*(mass / mass.sum() for mass in weights))
+
+
+def free_opponents(tree: Tree, parts: Sequence[ArrayLike]) -> list[np.ndarray]:
+    """By player, the part [S_other] that the other one plays where only this player is held to its population.
+
+    It is the other's part of an equilibrium of that game, of which `least_exploitable` is this player's. A best
+    response to it gains, and so is new, unless the population is as good as all strategies: anytime double oracle adds
+    these [McAleer et al. 2022, arXiv:2201.07700]. Best responses to the other's mixture may all be known before that.
+    Raises ValueError as `least_exploitable`.
+
+    >>> from games import make
+    >>> rps = make("openspiel:matrix_rps").tree
+    >>> free_opponents(rps, [[[1, 0, 0]], [[1, 0, 0]]])[0].tolist()  # who can only play rock meets paper
+    [0.0, 1.0, 0.0]
+    """
+    return [part_of_plan(tree, 1 - player, solved.other) for player, solved in enumerate(_held(tree, parts))]
+
+
+def _held(tree: Tree, parts: Sequence[ArrayLike]) -> list[Maximin]:
+    """By player, the equilibrium between its mixtures and all that the other could play."""
     check_zero_sum(tree)
     plans = checked_populations(tree, parts)
     first, second = sequence_payoffs(tree)
-    weights = [_safest(tree, 0, plans[0], first), _safest(tree, 1, plans[1], second.T)]
-    return np.multiply.outer(*weights)
-
-
-def _safest(tree: Tree, player: int, plans: np.ndarray, payoffs: csr_array) -> np.ndarray:
-    """[k] the weights of a player's strategies that earn most against a best response; payoffs [own, other's]."""
-    mixture = Constraints(csr_array(np.ones((1, len(plans)))), np.ones(1))
-    weights = np.maximum(maximin(csr_array(plans @ payoffs), mixture, plan_constraints(tree, 1 - player)).own, 0)
-    return weights / weights.sum()
+    solved = []
+    for player, payoffs in enumerate((first, second.T)):
+        mixtures = Constraints(csr_array(np.ones((1, len(plans[player])))), np.ones(1))
+        solved.append(maximin(csr_array(plans[player] @ payoffs), mixtures, plan_constraints(tree, 1 - player)))
+    return solved

@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 from scipy.sparse import block_array, csr_array
 
 from games.exact.populations import places, sequence_payoffs
-from games.exact.strategies import behaviour_of_plan, check_tree
+from games.exact.strategies import behaviour_of_plan, check_tree, plans, profile, uniform
 from games.tree import TERMINAL, Tree
 
 CANCEL_TOLERANCE = 1e-9
@@ -35,10 +35,8 @@ def zero_sum_equilibrium(tree: Tree) -> Equilibrium:
     check_zero_sum(tree)
     first, second = (plan_constraints(tree, player) for player in range(2))
     solved = maximin(sequence_payoffs(tree)[0], first, second)
-    whole = np.zeros(tree.num_slots + 1)
-    for player, plan in enumerate((solved.own, solved.other)):
-        whole[np.append(tree.slots(player), tree.num_slots)] = np.maximum(plan, 0)
-    return Equilibrium(solved.value, _normalised(tree, behaviour_of_plan(tree, whole)))
+    parts = [part_of_plan(tree, player, plan) for player, plan in enumerate((solved.own, solved.other))]
+    return Equilibrium(solved.value, profile(tree, parts))
 
 
 class Constraints(NamedTuple):
@@ -113,7 +111,10 @@ def plan_constraints(tree: Tree, player: int) -> Constraints:
     return Constraints(csr_array((signs, (rows, columns)), shape=(1 + len(states), len(own) + 1)), start)
 
 
-def _normalised(tree: Tree, strategy: np.ndarray) -> np.ndarray:
-    """The strategy without the solver's rounding."""
+def part_of_plan(tree: Tree, player: int, plan: np.ndarray) -> np.ndarray:
+    """The part [S_player] of a plan [S_player + 1] over the player's own sequences, without the solver's rounding."""
+    own, whole = tree.slots(player), plans(tree, uniform(tree))
+    whole[np.append(own, tree.num_slots)] = np.maximum(plan, 0)
+    strategy = behaviour_of_plan(tree, whole)
     total = np.add.reduceat(strategy, tree.information.offset[:-1])
-    return strategy / total[tree.state_of]
+    return (strategy / total[tree.state_of])[own]

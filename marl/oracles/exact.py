@@ -35,3 +35,25 @@ class Exact(Oracle):
         from marl.oracles.exact_learner import ExactLearner  # SciPy takes its time to import, --help should not
 
         return ExactLearner(lanes, seats)
+
+
+@dataclass(frozen=True)
+class Preference(Exact):
+    """One seat's preference-based best response, found among all its pure strategies (`games.exact.preferences`).
+
+    PSRO with it and `metasolvers.alpha_rank` is alpha-PSRO [Muller et al. 2020, arXiv:1909.12823]. It asks how often a
+    deviation gains over the seat's own policies, not how much: what it finds need be no best response by value.
+    """
+
+    def learner(
+        self,
+        lanes: Lanes,
+        seats: Sequence[int],
+        seed: int,
+        device: str = "cpu",
+        start: Mapping[int, Policy] | None = None,
+    ) -> Learner:
+        """As `Exact.learner`; raises ValueError also for a seat with too many pure strategies (`check_enumerable`)."""
+        from marl.oracles.exact_learner import ExactLearner
+
+        return ExactLearner(lanes, seats, preference=True)

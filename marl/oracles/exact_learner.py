@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from games.exact import TabularPolicy, mixture_responses, uniform
+from games.exact import TabularPolicy, check_enumerable, mixture_responses, preference_response, uniform
 from games.game import Lanes, Policy
 from games.lanes import GameLanes
 from games.tree import Tree
@@ -16,9 +16,12 @@ from metasolvers import marginal
 
 
 class ExactLearner:
-    """Implements `marl.oracles.Learner`; see `Exact.learner`. Before its first update, it plays uniformly."""
+    """Implements `marl.oracles.Learner`; see `Exact.learner`, and `Preference.learner` for a preference-based answer.
 
-    def __init__(self, lanes: Lanes, seats: Sequence[int]):
+    Before its first update, it plays uniformly.
+    """
+
+    def __init__(self, lanes: Lanes, seats: Sequence[int], preference: bool = False):
         if not isinstance(lanes, Versus) or len(lanes.seats) != 1 or len(seats) != 1:
             raise ValueError(
                 f"the exact oracle answers for one seat of games.versus.Versus, got lanes {type(lanes).__name__} for "
@@ -30,16 +33,22 @@ class ExactLearner:
         self.game = tree_game(inner.game if isinstance(inner, GameLanes) else inner)
         self.tree = with_team_reward(self.game.tree, share) if share else self.game.tree
         self.part = uniform(self.tree)[self.tree.slots(self.seat)]
-        self.parts, self.sigma = self._others(lanes.cast)
+        self.preference = preference
+        for player in range(self.tree.players if preference else 0):
+            check_enumerable(self.tree, player)
+        self.parts, self.sigma = self._played(lanes.cast)
         self.finished = False
 
-    def _others(self, cast: Cast) -> tuple[list[np.ndarray], np.ndarray]:
-        """What those who are ever played play, and their joint distribution; the seat's own policies summed out."""
-        joint = cast.sigma.sum(axis=self.seat, keepdims=True)
+    def _played(self, cast: Cast) -> tuple[list[np.ndarray], np.ndarray]:
+        """What those who are ever played play, and their joint distribution.
+
+        The seat's own policies are summed out, unless it is asked for what is preferred to them.
+        """
+        joint = cast.sigma if self.preference else cast.sigma.sum(axis=self.seat, keepdims=True)
         played = [np.flatnonzero(marginal(joint, player)).tolist() for player in range(joint.ndim)]
         parts = [
             self.part[None]
-            if player == self.seat
+            if player == self.seat and not self.preference
             else np.stack([policy_part(self.game, cast.populations[player][index], player) for index in indices])
             for player, indices in enumerate(played)
         ]
@@ -50,9 +59,14 @@ class ExactLearner:
         return {self.name: TabularPolicy.of(self.game, self.seat, self.part)}
 
     def update(self) -> dict[str, float]:
-        """Find the best response; `return` is what it earns."""
+        """Find the best response; `return` is what it earns, `preferred` how often it beats its own policy."""
+        self.finished = True
+        if self.preference:
+            preferred = preference_response(self.tree, self.parts, self.sigma, self.seat)
+            self.part = preferred.part
+            return {"update": 1, "steps": 0, "preferred": preferred.value}
         response = mixture_responses(self.tree, self.parts, self.sigma)[self.seat]
-        self.part, self.finished = response.part, True
+        self.part = response.part
         return {"update": 1, "steps": 0, "return": response.value}
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """PSRO on OpenSpiel's games, as a user meets it."""
 
 import json
-import os
 import shlex
 import signal
 import subprocess
@@ -22,7 +21,7 @@ from experiments.psro_bucket_brigade import main as bucket_brigade
 from experiments.psro_openspiel import main, parse
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
 from marl.exact import evaluate_exact
-from tests.experiments.tiny import ROOT, contents
+from tests.experiments.tiny import ROOT, contents, interrupt_at
 
 PPO = [
     *("--oracle", "ppo", "--iterations", "2", "--workers", "1", "--warm-start"),
@@ -94,18 +93,6 @@ def one_moves(won: int) -> str:
     """A game in Gambit's format in which the first player chooses to lose 1 to the second, or to win."""
     ends = f't "" 1 "" {{ -1, 1 }}\nt "" 2 "" {{ {won}, -{won} }}\n'
     return 'EFG 2 R "one moves" { "first" "second" }\n\np "" 1 1 "" { "l" "r" } 0\n' + ends
-
-
-def interrupt_at(write: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the process receive SIGTERM right before its n-th file becomes visible."""
-    writes, replace = iter(range(1, 10**6)), os.replace
-
-    def replace_or_die(source: Path, target: Path) -> None:
-        if next(writes) == write:
-            os.kill(os.getpid(), signal.SIGTERM)
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", replace_or_die)
 
 
 @pytest.mark.parametrize(("kind", "write"), [("exact", 6), ("exact", 37), ("ppo", 20), ("three", 33)])

@@ -2,8 +2,12 @@
 
 import hashlib
 import json
+import os
+import signal
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = [sys.executable, "experiments/psro_bucket_brigade.py"]
@@ -15,6 +19,31 @@ TINY = [
     *ALONE,
 ]
 WALL_CLOCK = ("timing.jsonl", ".lock", "report.html")
+
+
+def interrupt_at(write: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the process receive SIGTERM right before its n-th file becomes visible."""
+    writes, replace = iter(range(1, 10**6)), os.replace
+
+    def replace_or_die(source: Path, target: Path) -> None:
+        if next(writes) == write:
+            os.kill(os.getpid(), signal.SIGTERM)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace_or_die)
+
+
+def count_writes(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files that become visible from now on."""
+    written: list[Path] = []
+    replace = os.replace
+
+    def replaced(source: Path, target: Path) -> None:
+        replace(source, target)
+        written.append(target)
+
+    monkeypatch.setattr(os, "replace", replaced)
+    return written
 
 
 def contents(run: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ from games.normal_form import NormalForm, rock_paper_scissors
 from games.policies import Uniform
 from marl.oracles import PPO
 from marl.population import PayoffTable
-from marl.psro import best_response, psro
+from marl.psro import best_response, from_payoffs, psro
 from metasolvers import META_SOLVERS, deviation_gains, nash_conv, uniform, zero_sum_nash
 from tests.golden_cases import select
 
@@ -30,8 +30,8 @@ def whole(populations, sigma):
     return joint
 
 
-def respond(populations, sigma, iteration):
-    return [int(np.argmax(gains)) for gains in deviation_gains(PAYOFFS, whole(populations, sigma))]
+def respond(before):
+    return [[int(np.argmax(gains))] for gains in deviation_gains(PAYOFFS, whole(before.populations, before.sigma))]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def respond(populations, sigma, iteration):
 )
 def test_double_oracle_on_rock_paper_scissors(case):
     """From Rock: Paper, then Scissors."""
-    snapshots = list(psro([[0], [0]], respond, evaluate, zero_sum_nash, 2))
+    snapshots = list(psro([[0], [0]], respond, evaluate, from_payoffs(zero_sum_nash), 2))
     assert [snapshot.iteration for snapshot in snapshots] == [0, 1, 2]
     assert snapshots[-1].populations == [[0, 1, 2], [0, 1, 2]]
     gaps = [nash_conv(PAYOFFS, whole(s.populations, s.sigma)) / 2 for s in snapshots]
@@ -50,7 +50,7 @@ def test_double_oracle_on_rock_paper_scissors(case):
 @pytest.mark.parametrize("name", META_SOLVERS)
 def test_every_meta_solver_drives_the_loop(name):
     """Within two iterations everything is found that wins against something that was played."""
-    *_, last = psro([[0], [0]], respond, evaluate, META_SOLVERS[name].solve, 2)
+    *_, last = psro([[0], [0]], respond, evaluate, from_payoffs(META_SOLVERS[name].solve), 2)
     assert last.sigma.shape == (3, 3)
     assert last.sigma.sum() == pytest.approx(1)
     assert all(1 in population for population in last.populations)  # paper, to rock
@@ -71,12 +71,13 @@ def test_golden_double_oracles_find_the_value(case):
             np.full([len(population) for population in populations], 2),
         )
 
-    def best(populations, sigma, iteration):
+    def best(before):
         joint = np.zeros(own.shape)
-        np.add.at(joint, np.ix_(*populations), sigma)
-        return [int(np.argmax(gains)) for gains in deviation_gains(payoffs, joint)]
+        np.add.at(joint, np.ix_(*before.populations), before.sigma)
+        return [[int(np.argmax(gains))] for gains in deviation_gains(payoffs, joint)]
 
-    *_, last = psro([list(start) for start in case["input"]["init"]], best, table, zero_sum_nash, sum(own.shape))
+    initial, solve = [list(start) for start in case["input"]["init"]], from_payoffs(zero_sum_nash)
+    *_, last = psro(initial, best, table, solve, sum(own.shape))
     joint = np.zeros(own.shape)
     np.add.at(joint, np.ix_(*last.populations), last.sigma)
     assert nash_conv(payoffs, joint) == pytest.approx(0, abs=case["tolerance"])
@@ -84,8 +85,8 @@ def test_golden_double_oracles_find_the_value(case):
 
 
 def test_a_resumed_loop_goes_on_as_the_whole_one():
-    straight = list(psro([[0], [0]], respond, evaluate, uniform, 4))
-    resumed = list(psro([[0], [0]], respond, evaluate, uniform, 4, straight[2]))
+    straight = list(psro([[0], [0]], respond, evaluate, from_payoffs(uniform), 4))
+    resumed = list(psro([[0], [0]], respond, evaluate, from_payoffs(uniform), 4, straight[2]))
     for one, other in zip(straight[3:], resumed, strict=True):
         assert one.iteration == other.iteration
         assert one.populations == other.populations
@@ -93,7 +94,7 @@ def test_a_resumed_loop_goes_on_as_the_whole_one():
 
 
 def test_no_iterations_give_the_first_snapshot_alone():
-    (only,) = psro([[0], [1]], respond, evaluate, zero_sum_nash, 0)
+    (only,) = psro([[0], [1]], respond, evaluate, from_payoffs(zero_sum_nash), 0)
     assert only.populations == [[0], [1]]
     assert np.array_equal(only.sigma, [[1.0]])
 

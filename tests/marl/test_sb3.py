@@ -26,7 +26,7 @@ from marl.exact import evaluate_exact
 from marl.oracles import SB3, Exact
 from marl.oracles.sb3 import ALGORITHMS
 from marl.policy_files import load_policy, save_policy
-from marl.psro import best_response, psro
+from marl.psro import best_response, from_payoffs, psro
 from marl.state_files import load_state, save_state
 from metasolvers import zero_sum_nash
 from tests.marl.small_games import Lock, Patience
@@ -298,14 +298,16 @@ def test_it_joins_populations_with_best_responses():
     """Double oracle on Kuhn poker, where the exact oracle knows what a best response to uniform play earns."""
     initial = [[Uniform.of(space)] for space in KUHN.action_spaces]
 
-    def respond(oracle, populations, sigma, iteration):
-        return [best_response(KUHN, oracle, populations, sigma, seat, 0, f"train/{iteration}") for seat in range(2)]
+    def respond(oracle, before):
+        train = partial(best_response, KUHN, oracle, before.populations, before.sigma)
+        return [[train(seat, 0, f"train/{before.iteration + 1}")] for seat in range(2)]
 
     def evaluate(populations, known):
         return evaluate_exact(KUHN, populations, known)
 
     ours, best = (
-        list(psro(initial, partial(respond, oracle), evaluate, zero_sum_nash, 1))[-1] for oracle in (POKER, Exact())
+        list(psro(initial, partial(respond, oracle), evaluate, from_payoffs(zero_sum_nash), 1))[-1]
+        for oracle in (POKER, Exact())
     )
     for seat, response in ((0, (1, 0)), (1, (0, 1))):
         assert ours.payoffs.mean[seat][response] > best.payoffs.mean[seat][response] - 0.02

@@ -14,7 +14,7 @@ from marl.checkpoint import PolicyStore, load_snapshot, save_snapshot
 from marl.exchangeable import seat_turns
 from marl.oracles import PPO
 from marl.population import evaluate
-from marl.psro import Snapshot, best_response, psro
+from marl.psro import Snapshot, best_response, from_payoffs, psro
 from marl.shared import evaluate_shared, shared_responses
 from marl.workers import Processes
 from metasolvers import alpha_rank, cce_gap, deviation_gains, uniform, zero_sum_nash
@@ -161,14 +161,14 @@ def test_the_shared_loop_closes_the_same_gap_with_fewer_profiles(name):
         start,
         shared_responses(groups, train),
         lambda populations, known: evaluate_shared(game, populations, groups, 2 * turns, 0, known),
-        lambda payoffs: symmetrised(solver(payoffs), groups),
+        from_payoffs(lambda payoffs: symmetrised(solver(payoffs), groups)),
         iterations,
     )
     plain = psro(
         start,
-        lambda populations, sigma, iteration: [train(populations, sigma, i, iteration) for i in range(players)],
+        lambda last: [[train(last.populations, last.sigma, i, last.iteration + 1)] for i in range(players)],
         lambda populations, known: evaluate(game, populations, 2, 0, known),
-        solver,
+        from_payoffs(solver),
         iterations,
     )
     (*_, last), (*_, last_plain) = shared, plain = list(shared), list(plain)
@@ -191,7 +191,8 @@ def test_one_response_is_trained_a_group_in_its_first_seat():
 
     sigma = np.zeros((2, 1, 2))
     sigma[1, 0, 0] = 1
-    assert shared_responses([(0, 2), (1,)], train)([], sigma, 7) == [(0, 7), (1, 7), (0, 7)]
+    before = Snapshot(6, [], None, sigma)
+    assert shared_responses([(0, 2), (1,)], train)(before) == [[(0, 7)], [(1, 7)], [(0, 7)]]
     assert seats == [0, 1]
 
 
@@ -206,7 +207,7 @@ def test_ppo_responses_find_rock_paper_and_scissors():
         [[pure(0, 3)]] * 2,
         shared_responses(groups, train),
         lambda populations, known: evaluate_shared(game, populations, groups, 400, 0, known),
-        lambda payoffs: symmetrised(zero_sum_nash(payoffs), groups),
+        from_payoffs(lambda payoffs: symmetrised(zero_sum_nash(payoffs), groups)),
         2,
     )
     start = np.array([[0.0] * 6 + [1.0]], np.float32)
