@@ -37,23 +37,13 @@ def psro(played: Played, seed: int, tally: Tally, oracle: Any, meta_solver: str)
     game = played.compiled()
     tally.steps = 0 if oracle.total_steps else None
 
-    def respond(populations: Any, sigma: np.ndarray, iteration: int) -> list[Any]:
-        return [
-            loop.best_response(
-                game,
-                oracle,
-                populations,
-                sigma,
-                seat,
-                seed,
-                f"train/{iteration}/{seat}",
-                progress=tally.training(),
-            )
-            for seat in range(len(game.agents))
-        ]
+    def respond(before: Any) -> list[list[Any]]:
+        train = partial(loop.best_response, game, oracle, before.populations, before.sigma)
+        unit = f"train/{before.iteration + 1}"
+        return [[train(seat, seed, f"{unit}/{seat}", progress=tally.training())] for seat in range(len(game.agents))]
 
     initial = [[Uniform.of(space)] for space in game.action_spaces]
-    solve = META_SOLVERS[meta_solver].solve
+    solve = loop.from_payoffs(META_SOLVERS[meta_solver].solve)
     for snapshot in loop.psro(initial, respond, partial(evaluate_exact, game), solve, ENDLESS):
         yield partial(_of_mixture, game, snapshot)
 
