@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.known_settings import settings_of
+from experiments.psro_openspiel import LITTLE
 from games import make
 from games.exact import TabularPolicy, cfr_plus
 from games.exact import uniform as uniform_strategy
@@ -81,9 +81,9 @@ class Task(NamedTuple):
 
 
 ORACLES: dict[str, Oracle] = {
-    "ppo": settings_of("openspiel:")["ppo"],
+    "ppo": LITTLE,
     "dqn": DQN(
-        steps=25_600,
+        steps=16_384,
         num_lanes=64,
         horizon=4,
         gradient_steps=16,
@@ -94,7 +94,7 @@ ORACLES: dict[str, Oracle] = {
         hidden=(64,),
     ),
 }
-"""PPO as the commands have it for such games by default; DQN with less."""
+"""PPO as `counterplay psro-openspiel` has it by default, and a DQN that takes about as long."""
 
 TASKS: dict[str, Task] = {
     f"{oracle} {game} {subject}": Task(oracle, game, subject, settings)
