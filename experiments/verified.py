@@ -139,15 +139,14 @@ def verification_oracle(name: str, steps: int | None, subject: Subject) -> Oracl
     least = subject.loop.total_steps if subject.loop else 0
     batch = getattr(known, "batch", 1)
     enough = -(-least // batch) * batch
-    if steps is not None:
-        oracle = with_steps(known, steps, "--steps")
-        if oracle.total_steps < least:
-            raise ValueError(
-                f"--steps {steps} is less than the {least:,} steps of the run's own best responses: what so weak a "
-                f"search does not find may well be there; use --steps {enough} or more, or leave it out"
-            )
-        return oracle
-    return with_steps(known, enough, "--steps") if 0 < known.total_steps < least else known
+    if known.total_steps and steps is not None and steps < enough:
+        raise ValueError(
+            f"--steps {steps} is less than the {least:,} steps of the run's own best responses: what so weak a search "
+            f"does not find may well be there; use --steps {enough} or more, or leave it out"
+        )
+    if steps is None and not 0 < known.total_steps < least:
+        return known
+    return with_steps(known, enough if steps is None else steps, "--steps")
 
 
 def exploit(subject: Subject, name: str, how: Verification, number: int | None = None) -> tuple[dict[str, Any], Path]:
