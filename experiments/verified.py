@@ -30,7 +30,7 @@ from marl.checkpoint import PolicyStore
 from marl.exact import evaluate_exact, exact_gap
 from marl.oracles import ORACLES, Oracle
 from marl.population import Estimate, FullGap
-from marl.verification import Verification, at_least, deviation, verify
+from marl.verification import Verification, at_least, deviation, earning, verify
 from marl.workers import Progress, workers_of
 from metasolvers import is_product
 
@@ -156,7 +156,8 @@ def exploit(subject: Subject, name: str, how: Verification, number: int | None =
     oracle cannot train for, before anything is written.
     """
     check_processes(subject.game, number)
-    check_trainable(subject.game, subject.named, how.oracle, [population[0] for population in subject.populations])
+    initial = [population[0] for population in subject.populations]
+    check_trainable(earning(subject.game, how.reward), subject.named, how.oracle, initial)
     torch.set_num_threads(1)
     key = f"{subject.label}-{name}-{_digest(subject, how)}"
     subject.folder.mkdir(parents=True, exist_ok=True)
@@ -176,8 +177,8 @@ def exploit(subject: Subject, name: str, how: Verification, number: int | None =
 
 
 def _digest(subject: Subject, how: Verification) -> str:
-    """Of all that trainings depend on, beside the policies of a run, which never change."""
-    about = (subject.named, repr(subject.game), sorted(subject.files.items()), repr(how.oracle), how.seed, how.reward)
+    """Of all that trainings depend on, beside what a run's folder holds, which never changes."""
+    about = (subject.named, sorted(subject.files.items()), repr(how.oracle), how.seed, how.reward)
     return hashlib.sha256(repr(about).encode()).hexdigest()[:8]
 
 
