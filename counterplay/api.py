@@ -154,6 +154,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "marl.recommendations": ("full_ce_gap",),
     "marl.psro": ("psro", "Snapshot", "best_response", "learning_lanes"),
+    "marl.verification": ("Verification", "verify", "responses", "at_least"),
     "marl.shared": ("SharedTable", "evaluate_shared", "check_exchangeable", "shared_responses"),
     "marl.workers": ("Unit", "Workers", "Here", "Processes", "workers_of", "WorkersDied"),
     "marl.checkpoint": ("PolicyStore", "save_snapshot", "load_snapshot", "finished_iterations"),

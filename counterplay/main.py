@@ -48,6 +48,7 @@ COMMANDS = {
     "notebook": Command("counterplay.files", "a run as a Jupyter notebook, executed", "notebook"),
     "play": Command("experiments.play", "an episode of a run's policies, to look at"),
     "responses": Command("experiments.responses", "a run's best responses beside scripted replies", typed=True),
+    "exploitability": Command("counterplay.exploitability", "what players could gain by deviating, at least"),
     "games": Command("counterplay.games", "the games there are, with their parameters and spaces"),
     "conform": Command(
         "counterplay.conform", "whether an environment or a game keeps the rules, or all of them", typed=True

@@ -95,7 +95,7 @@ def show(options: Options) -> None:
 
     if options.save is not None:
         film.writer_for(options.save)  # fails now rather than after the episode
-    cast = _cast(options.run, options.iteration)
+    cast = cast_of(options.run, options.iteration)
     config, numbers = cast.config, _numbers(cast, options.profile, options.seed)
     game, title = config.make_game(), config.played_as()
     pictured = options.render == "human" or options.save is not None
@@ -135,7 +135,7 @@ def _screen(window: "Window", played: "Episode", fps: float) -> None:
     window.close()
 
 
-def _cast(run: Path, iteration: int | None) -> Cast:
+def cast_of(run: Path, iteration: int | None = None) -> Cast:
     """Of whichever command's run. Raises ValueError for what it does not hold."""
     from experiments.run import read_settings
 

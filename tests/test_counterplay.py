@@ -30,6 +30,7 @@ WRONG = {
     "show": ["runs/none"],
     "runs": ["runs/none"],
     "responses": ["runs/none"],
+    "exploitability": ["runs/none"],
     "solve": ["no/such.npy"],
     "games": ["buket_brigade"],
     "conform": ["no.such.module:game"],

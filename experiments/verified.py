@@ -1,0 +1,242 @@
+"""Whose exploitability is looked for, by which oracle, and what it finds: `counterplay exploitability`."""
+
+import hashlib
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from analysis.trainings import team_share
+from experiments.checks import check_processes
+from experiments.known_settings import settings_of
+from experiments.measures import EPISODE
+from experiments.opponents import TOGETHER
+from experiments.oracles import check_responder, check_trainable, chosen, with_steps
+from experiments.placement import settings
+from experiments.play import cast_of
+from experiments.run import RunFolder
+from experiments.shortfalls import known_shortfall
+from experiments.terminal import Display, View, display
+from games import make
+from games.game import Game, Playable
+from games.openspiel import PREFIX
+from games.scripted import profile
+from games.tree_game import TreeGame
+from games.versus import Populations
+from marl.checkpoint import PolicyStore
+from marl.exact import evaluate_exact, exact_gap
+from marl.oracles import ORACLES, Oracle
+from marl.population import Estimate, FullGap
+from marl.verification import Verification, at_least, deviation, earning, verify
+from marl.workers import Progress, workers_of
+from metasolvers import is_product
+
+FOLDER = "exploitability"
+VIEW = View(("response", "return"), "return: of each lane's last whole episode, while a response learns")
+
+
+class Subject(NamedTuple):
+    """Whose exploitability is asked for."""
+
+    who: str
+    game: Game | Playable
+    named: str
+    """The game, as `games.make` takes it, or near enough to know its settings by."""
+    populations: Populations
+    sigma: np.ndarray  # [k_1, ..., k_N]
+    folder: Path
+    """What is found goes into a folder in there."""
+    label: str
+    """What files in there are named after."""
+    files: dict[str, str]
+    """SHA-256 of the files that the game is made of, by path."""
+    reward: Literal["own", "team"]
+    """What its own best responses were trained for."""
+    loop: Oracle | None
+    """Who trained them; None where nobody did."""
+    recorded: dict[str, Oracle]
+    """Settings of oracles that its folder has, by name."""
+
+
+def subject_of(what: str, game: str | None) -> Subject:
+    """Of a run's folder, its last meta-strategy; of a training's, its policy among those it is measured with; or a
+    scripted policy of a game, in every seat.
+
+    Raises ValueError for what is nothing of that, and a game that is missing, or is told twice.
+    """
+    folder = Path(what)
+    if (folder / "run.json").is_file():
+        if game is not None:
+            raise ValueError(f"{what} is a run, which knows its game: leave out --game {game}")
+        return _of_run(folder)
+    if "/" in what or folder.exists():
+        raise ValueError(
+            f"there is no run at {what}: name a run's folder, which `counterplay runs` lists, or a scripted policy"
+        )
+    if game is None:
+        raise ValueError(f"{what} is no run's folder; if it is a scripted policy, say of which game: --game NAME")
+    return _scripted(what, game)
+
+
+def _of_run(folder: Path) -> Subject:
+    cast = cast_of(folder)
+    config: Any = cast.config
+    stored = settings(config)
+    recorded = {name: getattr(config, name) for name in stored if name in ORACLES}
+    if config.command == "train":
+        label = "policy"
+        company = (
+            "who learned with it"
+            if (folder / TOGETHER).exists()
+            else f"those it was trained against ({config.against})"
+        )
+        who = f"the policy that {config.oracle} trained in {folder}, and {company}"
+    else:
+        label = f"{cast.sigma.shape[0] - 1:04d}"  # policy j of a player came in iteration j
+        who = f"{cast.which} of {folder}"
+    return Subject(
+        who,
+        config.make_game(),
+        _named(config),
+        cast.populations,
+        cast.sigma,
+        folder,
+        label,
+        config.files,
+        "team" if team_share(stored) == 1 else "own",
+        chosen(config),
+        recorded | {config.oracle: chosen(config)},
+    )
+
+
+def _named(config: Any) -> str:
+    if config.command == "psro":
+        return "bucket_brigade"
+    return PREFIX + config.game if config.command == "psro-openspiel" else config.game
+
+
+def _scripted(name: str, game: str) -> Subject:
+    from experiments.options import AnyGame, as_name
+
+    asked, rules = AnyGame(game), make(game)
+    populations = [[policy] for policy in profile(name, rules)]
+    alone = np.ones((1,) * len(populations))
+    folder = Path("runs", f"{as_name(game)}-{name}")
+    return Subject(f"{name} play", rules, game, populations, alone, folder, name, asked.files, "own", None, {})
+
+
+def verification_oracle(name: str, steps: int | None, subject: Subject) -> Oracle:
+    """The oracle with the settings that the run had for it, or that are known for the game, or its own.
+
+    Its budget is at least that of the run's own best responses. Raises ValueError for names that no oracle of best
+    responses has, a budget that it cannot have, and one that is smaller.
+    """
+    check_responder(name)
+    known = subject.recorded.get(name) or settings_of(subject.named).get(name) or ORACLES[name]()
+    least = subject.loop.total_steps if subject.loop else 0
+    batch = getattr(known, "batch", 1)
+    enough = -(-least // batch) * batch
+    if known.total_steps and steps is not None and steps < enough:
+        raise ValueError(
+            f"--steps {steps} is less than the {least:,} steps of the run's own best responses: what so weak a search "
+            f"does not find may well be there; use --steps {enough} or more, or leave it out"
+        )
+    if steps is None and not 0 < known.total_steps < least:
+        return known
+    return with_steps(known, enough if steps is None else steps, "--steps")
+
+
+def exploit(subject: Subject, name: str, how: Verification, number: int | None = None) -> tuple[dict[str, Any], Path]:
+    """What the verification oracle `name` finds, beside what it is known to fall short; and the file that holds it.
+
+    Trainings that are finished are kept beside that file, and not done again. Raises ValueError for a game that the
+    oracle cannot train for, before anything is written.
+    """
+    check_processes(subject.game, number)
+    initial = [population[0] for population in subject.populations]
+    check_trainable(earning(subject.game, how.reward), subject.named, how.oracle, initial)
+    torch.set_num_threads(1)
+    key = f"{subject.label}-{name}-{_digest(subject, how)}"
+    subject.folder.mkdir(parents=True, exist_ok=True)
+    units = how.trainings * len(subject.populations)
+    with (
+        RunFolder(subject.folder) as run,
+        display(VIEW) as show,
+        workers_of(number, units, partial(torch.set_num_threads, 1)) as workers,
+    ):
+        store = PolicyStore(run.path / FOLDER / key)
+        told = _telling(show, how)
+        gap = verify(how, subject.game, subject.populations, subject.sigma, store, workers, told)
+        result = _result(subject, name, how, gap)
+        file = f"{FOLDER}/{key}-{how.trainings}x{how.episodes}.json"
+        run.write_json(file, result)
+    return result, subject.folder / file
+
+
+def _digest(subject: Subject, how: Verification) -> str:
+    """Of all that trainings depend on, beside what a run's folder holds, which never changes."""
+    about = (subject.named, sorted(subject.files.items()), repr(how.oracle), how.seed, how.reward)
+    return hashlib.sha256(repr(about).encode()).hexdigest()[:8]
+
+
+def _telling(show: Display, how: Verification) -> Progress:
+    total = how.oracle.total_steps
+
+    def tell(unit: str, report: dict[str, float]) -> None:
+        _, restart, player = unit.split("/")
+        response = f"restart {restart} of player {player}"
+        show.working(f"training {response}, {report['steps'] / total:.0%}")
+        if report["steps"] >= total:
+            show.row({"response": response, "return": f"{report['return']:.4g}" if "return" in report else ""})
+
+    return tell
+
+
+def _result(subject: Subject, name: str, how: Verification, gap: FullGap) -> dict[str, Any]:
+    """All that was found, in plain values: equal for equal questions."""
+    exact, reason = exact_beside(subject, how.reward)
+    players = [
+        {"agent": agent, **_told(gain), "deviation": deviation(chosen, held)}
+        for agent, gain, chosen, held in zip(
+            subject.game.agents, gap.gains, gap.chosen, subject.populations, strict=True
+        )
+    ]
+    return {
+        "subject": subject.label,
+        "game": subject.named,
+        "concept": "NashConv" if is_product(subject.sigma) else "CCE gap",
+        "reward": how.reward,
+        "unit": EPISODE,
+        "oracle": name,
+        "settings": asdict(how.oracle),  # type: ignore[call-overload]
+        "steps": how.oracle.total_steps,
+        "loop_steps": subject.loop.total_steps if subject.loop else None,
+        "restarts": how.trainings,
+        "episodes": how.episodes,
+        "seed": how.seed,
+        "gap": _told(gap.total),
+        "players": players,
+        "exact": None if exact is None else {"gap": exact.total.value, "gains": [gain.value for gain in exact.gains]},
+        "why_not_exact": reason,
+        "known_shortfall": known_shortfall(name, repr(how.oracle)),
+    }
+
+
+def _told(gain: Estimate) -> dict[str, Any]:
+    return {"value": gain.value, "standard_error": gain.standard_error, "at_least": at_least(gain)}
+
+
+def exact_beside(subject: Subject, reward: str) -> tuple[FullGap | None, str]:
+    """The exact gap, or why there is none."""
+    game = subject.game
+    if not isinstance(game, TreeGame):
+        return None, "the game has no tree"
+    if reward == "team":
+        return None, "exact gains are of players' own returns"
+    try:
+        return exact_gap(game, subject.populations, evaluate_exact(game, subject.populations), subject.sigma), ""
+    except ValueError as error:  # policies with a memory, say
+        return None, str(error)

@@ -1,0 +1,1 @@
+"""How far verification oracles fall short, measured on games with exact answers."""
