@@ -207,7 +207,7 @@ def played_gap(
     answers: Sequence[Sequence[Answer]],
     play: Play,
     unit: str,
-) -> FullGap:
+) -> FullGap[Any]:
     """The gap of the meta-strategy's own concept, from the policies found and the players' new `answers`."""
     populations, sigma, (episodes, seed, workers) = snapshot.populations, snapshot.sigma, play
     found = [[answer for answer in mine if answer.new] for mine in answers]

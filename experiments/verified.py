@@ -141,7 +141,8 @@ def verification_oracle(name: str, steps: int | None, subject: Subject) -> Oracl
     enough = -(-least // batch) * batch
     if known.total_steps and steps is not None and steps < enough:
         raise ValueError(
-            f"--steps {steps} is less than the {least:,} steps of the run's own best responses: what so weak a search "
+            f"--steps {steps} makes {steps // batch * batch:,} in whole updates, less than the {least:,} steps of the "
+            "run's own best responses: what so weak a search "
             f"does not find may well be there; use --steps {enough} or more, or leave it out"
         )
     if steps is None and not 0 < known.total_steps < least:
@@ -195,7 +196,7 @@ def _telling(show: Display, how: Verification) -> Progress:
     return tell
 
 
-def _result(subject: Subject, name: str, how: Verification, gap: FullGap) -> dict[str, Any]:
+def _result(subject: Subject, name: str, how: Verification, gap: FullGap[int | None]) -> dict[str, Any]:
     """All that was found, in plain values: equal for equal questions."""
     exact, reason = exact_beside(subject, how.reward)
     players = [
@@ -229,7 +230,7 @@ def _told(gain: Estimate) -> dict[str, Any]:
     return {"value": gain.value, "standard_error": gain.standard_error, "at_least": at_least(gain)}
 
 
-def exact_beside(subject: Subject, reward: str) -> tuple[FullGap | None, str]:
+def exact_beside(subject: Subject, reward: str) -> tuple[FullGap[int | None] | None, str]:
     """The exact gap, or why there is none."""
     game = subject.game
     if not isinstance(game, TreeGame):

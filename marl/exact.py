@@ -110,7 +110,7 @@ def evaluate_exact(game: Game, populations: Populations, known: ExactTable | Non
     return ExactTable(table)
 
 
-def exact_gap(game: Game, populations: Populations, payoffs: ExactTable, sigma: np.ndarray) -> FullGap:
+def exact_gap(game: Game, populations: Populations, payoffs: ExactTable, sigma: np.ndarray) -> FullGap[int | None]:
     """The full game's CCE gap of sigma, which is its NashConv where sigma is a product; exact.
 
     `payoffs` are of these populations. `chosen` numbers a best response as if it were added to the population.
@@ -125,7 +125,9 @@ def exact_gap(game: Game, populations: Populations, payoffs: ExactTable, sigma: 
     return _exact_gap(gains, [len(own) if gain else None for own, gain in zip(populations, gains, strict=True)])
 
 
-def exact_ce_gap(game: Game, populations: Populations, payoffs: ExactTable, sigma: np.ndarray) -> FullGap:
+def exact_ce_gap(
+    game: Game, populations: Populations, payoffs: ExactTable, sigma: np.ndarray
+) -> FullGap[dict[int, int]]:
     """The full game's CE gap of sigma: everyone knows which policy it was told to play when it deviates; exact.
 
     At least `exact_gap`, and the same where sigma is a product. `chosen[player]` numbers the best responses as it does,
@@ -138,7 +140,9 @@ def exact_ce_gap(game: Game, populations: Populations, payoffs: ExactTable, sigm
     return _exact_gap([sum(gains.values()) for gains in told], chosen)
 
 
-def exact_nash_conv(game: Game, populations: Populations, payoffs: ExactTable, sigma: np.ndarray) -> FullGap:
+def exact_nash_conv(
+    game: Game, populations: Populations, payoffs: ExactTable, sigma: np.ndarray
+) -> FullGap[int | None]:
     """The full game's NashConv of sigma's marginals, played independently, whatever sigma is; exact.
 
     For meta-strategies such as alpha-rank's, which are joint and promise no correlated equilibrium. Raises ValueError
@@ -174,7 +178,7 @@ def exact_returns(payoffs: ExactTable, sigma: np.ndarray) -> list[Estimate]:
     return [_exact(float(value)) for value in expected_payoffs(payoffs.mean, sigma)]
 
 
-def _exact_gap(gains: Sequence[float], chosen: Chosen) -> FullGap:
+def _exact_gap(gains: Sequence[float], chosen: Sequence[Chosen]) -> FullGap[Chosen]:
     return FullGap(_exact(sum(gains)), [_exact(gain) for gain in gains], chosen)
 
 

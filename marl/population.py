@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -211,17 +211,17 @@ def duel_value(
     return mixture_value(game, mixed, sigma.sum(axis=rivals, keepdims=True), episodes, seed, unit)
 
 
-Chosen = Sequence[int | None] | Sequence[dict[int, int]]
+Chosen = TypeVar("Chosen")
 """A player's deviation: index into its population, then the responses; None for staying. After recommendations, one by
 the policy told, unless that is played."""
 
 
-class FullGap(NamedTuple):
+class FullGap(NamedTuple, Generic[Chosen]):
     """How much the players could gain by deviating from a meta-strategy to the best policies anyone found."""
 
     total: Estimate
     gains: list[Estimate]  # a player
-    chosen: Chosen  # a player
+    chosen: Sequence[Chosen]  # a player
 
 
 def full_gap(
@@ -233,7 +233,7 @@ def full_gap(
     seed: int,
     unit: str,
     workers: Workers = HERE,
-) -> FullGap:
+) -> FullGap[int | None]:
     """Lower bound on the full game's CCE gap of sigma, from best `responses[seat]` to it and the populations.
 
     A player's best candidate (or staying, for a gain of 0) is selected on `episodes` episodes and scored, against the
@@ -262,7 +262,7 @@ def full_gap(
     return _scored(selection["score"], scored, chosen)
 
 
-def _scored(baseline: Value, scores: dict[int, Value], chosen: list[int | None]) -> FullGap:
+def _scored(baseline: Value, scores: dict[int, Value], chosen: list[int | None]) -> FullGap[int | None]:
     """The gains of the seats that deviate, each scored against the one `baseline` sample that serves them all."""
     gains = [Estimate(0.0, 0.0, "lower bound") for _ in chosen]
     shared, variance = np.zeros(len(baseline.returns)), 0.0

@@ -30,7 +30,7 @@ def full_ce_gap(
     seed: int,
     unit: str,
     workers: Workers = HERE,
-) -> FullGap:
+) -> FullGap[dict[int, int]]:
     """Lower bound on the full game's CE gap of sigma: what the best policies found gain after every recommendation.
 
     Who is told policy k may play any of its population, or of `responses[player][k]`, against the others' sigma(. | k).

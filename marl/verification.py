@@ -74,7 +74,7 @@ def verify(
     store: PolicyStore | None = None,
     workers: Workers = HERE,
     progress: Progress | None = None,
-) -> FullGap:
+) -> FullGap[int | None]:
     """Lower bound on the CCE gap of sigma in the whole game, its NashConv where sigma is a product.
 
     Of a single profile of policies, `populations` hold one each, and sigma is [[1.0]] or the like. Candidates are the

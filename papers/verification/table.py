@@ -8,7 +8,7 @@ import tyro
 from analysis.numbers import decimals, plus_minus
 from experiments.shortfalls import RESULTS
 from papers.oracles.lines import Line, read
-from papers.oracles.table import BEGIN, END
+from papers.pages import table, with_results
 from papers.verification.tasks import TASKS
 
 HERE = Path(__file__).parent
@@ -23,10 +23,8 @@ def main(folder: Path = HERE) -> int:
     """
     lines = {line["task"]: line for line in read(RESULTS)}
     rows = [row(lines[name]) for name in TASKS if name in lines]
-    table = "\n".join(["| " + " | ".join(cells) + " |" for cells in (HEADERS, ["---"] * len(HEADERS), *rows)])
-    before, rest = (HERE / "README.md").read_text().split(BEGIN)
-    told = f"{BEGIN}\n\n{table}\n\n{coverage(list(lines.values()))}\n\n{END}"
-    (folder / "README.md").write_text(before + told + rest.split(END)[1])
+    told = f"{table(HEADERS, rows)}\n\n{coverage(list(lines.values()))}"
+    (folder / "README.md").write_text(with_results((HERE / "README.md").read_text(), told))
     return 0
 
 

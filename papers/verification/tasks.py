@@ -11,12 +11,13 @@ from experiments.psro_openspiel import LITTLE
 from games import make
 from games.exact import TabularPolicy, cfr_plus
 from games.exact import uniform as uniform_strategy
+from games.game import Policy
 from games.policies import Uniform
 from games.tree_game import TreeGame
 from games.versus import Populations
 from marl.exact import evaluate_exact, tree_game
 from marl.oracles import DQN, Exact, Oracle
-from marl.psro import best_response, psro
+from marl.psro import Snapshot, best_response, from_payoffs, psro
 from metasolvers import max_entropy_cce, zero_sum_nash
 
 Mixture = tuple[Populations, np.ndarray]
@@ -44,13 +45,12 @@ def psro_mixture(game: TreeGame) -> Mixture:
     seats = range(len(game.agents))
     solver = zero_sum_nash if len(seats) == 2 else max_entropy_cce
 
-    def respond(populations, sigma, iteration):
-        return [
-            best_response(game, Exact(), populations, sigma, seat, 0, f"train/{iteration}/{seat}") for seat in seats
-        ]
+    def respond(before: Snapshot) -> list[list[Policy]]:
+        train = partial(best_response, game, Exact(), before.populations, before.sigma)
+        return [[train(seat, 0, f"train/{before.iteration + 1}/{seat}")] for seat in seats]
 
     initial = [[Uniform.of(space)] for space in game.action_spaces]
-    *_, last = psro(initial, respond, partial(evaluate_exact, game), solver, PSRO_ITERATIONS)
+    *_, last = psro(initial, respond, partial(evaluate_exact, game), from_payoffs(solver), PSRO_ITERATIONS)
     return last.populations, last.sigma
 
 
