@@ -43,8 +43,8 @@ SETTINGS: dict[str, Oracle] = {
         target_rate=0.01,
     ),
 }
-"""Of other oracles than PPO: episodes are a few moves long, so nothing is discounted, and lanes are looked up in tables,
-so that many of them cost little."""
+"""Of other oracles than PPO: episodes are a few moves long, so nothing is discounted, and lanes are looked up in
+tables, so that many of them cost little."""
 
 
 @dataclass(frozen=True)
