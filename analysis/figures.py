@@ -155,7 +155,7 @@ def convergence(run: Run) -> Figure:
     intervals(left, run.series("full_gap"), ORANGE, "^", f"in the whole game ({kinds[1]})")
     left.axhline(0, color="0.7", linewidth=0.8, zorder=0)
     concepts = {row.get("concept") for row in run.series("full_gap")}
-    title = "NashConv" if concepts == {"NashConv"} else "Coarse correlated equilibrium gap"
+    title = GAP_TITLES.get(frozenset(concepts), COARSE)
     left.set(xlabel="iteration", ylabel="gap (return per episode)", title=title)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=2, frameon=False, fontsize=7)
     team = run.series("team_return")
@@ -204,6 +204,13 @@ class Drawn(NamedTuple):
     """The caption where payoffs and gaps are exact."""
 
 
+COARSE = "Coarse correlated equilibrium gap"
+GAP_TITLES = {
+    frozenset({"NashConv"}): "NashConv",
+    frozenset({"NashConv", "CE gap"}): "Correlated equilibrium gap",
+    frozenset({"CE gap"}): "Correlated equilibrium gap",
+}
+"""By the concepts that gaps of a run are of; COARSE for any others."""
 GAP = (
     "Left, the gap of each iteration's meta-strategy: what players gain by deviating from it, among the policies found"
 )

@@ -44,8 +44,9 @@ FEW_ROWS = 20
 """Longer tables are folded."""
 MOST_PROFILES = 1000
 GAPS = (
-    "Gaps are coarse correlated equilibrium gaps: the sum over players of what each gains by the best deviation from "
-    "the meta-strategy"
+    "Gaps are sums over players of what each gains by the best deviation from the meta-strategy: coarse correlated "
+    "equilibrium gaps, and where the meta-solver promises a correlated equilibrium, gaps of that, of deviations from "
+    "each recommendation"
 )
 BY_PLAY = (
     f"{GAPS}, scored on fresh episodes. In the whole game they are lower bounds, as better deviations may exist than "

@@ -1,8 +1,9 @@
 """A command that runs PSRO, from its arguments to its exit code."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import tyro
@@ -64,17 +65,24 @@ def run(
     return guarded(work)
 
 
-def parsed(given: list[str], default: Configured, smoke: Configured, names: tuple[str, ...]) -> Configured:
+def parsed(
+    given: list[str],
+    default: Configured,
+    smoke: Configured,
+    names: tuple[str, ...],
+    known_settings: Mapping[str, "Oracle"] = MappingProxyType({}),
+) -> Configured:
     """The configuration on the command line; what it leaves open is the default, tiny, or as a resumed run began.
 
-    `names` are the options that, beside the usual ones, a run's default folder is named after.
+    `names` are the options that, beside the usual ones, a run's default folder is named after. Oracles that are not in
+    `known_settings` have their own defaults.
     """
     tiny = "--smoke" in given
     default = smoke if tiny else default
     known = early(given, type(default), (*names, "oracle"))
     if known["oracle"] != default.oracle:
         check_responder(known["oracle"])
-        settings = ORACLES[known["oracle"]]()
+        settings = known_settings.get(known["oracle"]) or ORACLES[known["oracle"]]()
         default = with_oracle(default, known["oracle"], small(known["oracle"], settings) if tiny else settings)
     if "--resume" in given and not {"-h", "--help"} & set(given):
         from experiments.placement import began_as

@@ -20,7 +20,7 @@ from experiments.checks import ANYTIME, check_profiles, checked_device, checked_
 from experiments.command import Plan, parsed, run
 from experiments.options import Placed, SideBySide, Varied, as_name
 from experiments.oracles import check_responder, check_trainable, chosen, part
-from marl.oracles import PPO
+from marl.oracles import DQN, PPO, Oracle
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
@@ -30,6 +30,21 @@ if TYPE_CHECKING:
 
 LITTLE = PPO(steps=65_536, num_lanes=512, minibatches=4, learning_rate=1e-2, entropy_start=0.01, hidden=(32,))
 """For games of a few dozen information states."""
+SETTINGS: dict[str, Oracle] = {
+    "dqn": DQN(
+        steps=131_072,
+        num_lanes=256,
+        horizon=4,
+        gradient_steps=32,
+        minibatch=512,
+        learning_rate=3e-3,
+        gamma=1.0,
+        learning_starts=1024,
+        target_rate=0.01,
+    ),
+}
+"""Of other oracles than PPO: episodes are a few moves long, so nothing is discounted, and lanes are looked up in
+tables, so that many of them cost little."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse(given: list[str]) -> Config:
     """The configuration on the command line; what it leaves open is the default, tiny, or as a resumed run began."""
-    return parsed(given, Config(), SMOKE, ("game", "oracle"))
+    return parsed(given, Config(), SMOKE, ("game", "oracle"), SETTINGS)
 
 
 def planned(config: Config) -> Plan:

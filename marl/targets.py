@@ -70,7 +70,7 @@ def rectified(payoffs: np.ndarray, sigma: np.ndarray, player: int) -> list[Targe
 
     >>> rock_paper_scissors = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
     >>> payoffs = np.stack([rock_paper_scissors, -rock_paper_scissors])
-    >>> [target.sigma[target.own].tolist() for target in rectified(payoffs, np.full((3, 3), 1 / 9), 0)]
+    >>> [target.sigma[target.own].round(2).tolist() for target in rectified(payoffs, np.full((3, 3), 1 / 9), 0)]
     [[0.5, 0.0, 0.5], [0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
     """
     found = []
