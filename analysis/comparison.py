@@ -1,6 +1,6 @@
 """Two sides' rows of results on the same games, set beside each other: how soon each comes how close to equilibrium.
 
-A line of results (`analysis.lines`) holds `game`, `title`, `row`, `algorithm`, `whose` ("ours", or the peer's name),
+A line of results (`analysis.lines`) holds `game`, `title`, `row`, `algorithm`, `whose` (OURS or PEER),
 `seed`, and `points`, a list of (CPU seconds, environment steps or None, NashConv); or, instead of them, an `error`.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from analysis.lines import Line
 
-OURS = "ours"
+OURS, PEER = "ours", "OpenSpiel"
 SOLVED = 1e-5
 """NashConv that counts as none."""
 IMPROVED = 0.99
@@ -60,13 +60,13 @@ class Pair(NamedTuple):
 
     @property
     def ahead(self) -> str:
-        """Who gets there first; where only one side has learnt something though both ran, that one."""
+        """Who gets to the level first; without one, whose NashConv is lower in the end, if both ran."""
         if not self.ran:
             return ""
         if not math.isnan(self.ratio):
-            return "ours" if self.ratio >= 1 else "OpenSpiel"
-        ours, theirs = (side is not None and side.improved for side in (self.ours, self.theirs))
-        return "" if ours == theirs else "ours" if ours else "OpenSpiel"
+            return OURS if self.ratio >= 1 else PEER
+        ours, theirs = (math.inf if side is None else max(side.last, SOLVED) for side in (self.ours, self.theirs))
+        return "" if ours == theirs else OURS if ours < theirs else PEER
 
 
 def of(lines: Sequence[Line], **wanted: object) -> list[Line]:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.comparison import IMPROVED, OURS, SOLVED, Pair, Side, distance, names, of, pairs
+from analysis.comparison import IMPROVED, OURS, PEER, SOLVED, Pair, Side, distance, names, of, pairs
 from analysis.files import write_whole
 from analysis.lines import Line, read
 from analysis.panels import PALETTE, WIDTH, styled
@@ -33,7 +33,7 @@ COLOURS = dict(
         strict=True,
     )
 )
-STYLES: dict[str, Any] = {OURS: "-", "OpenSpiel": "--"}
+STYLES: dict[str, Any] = {OURS: "-", PEER: "--"}
 HEADERS = (
     *("game", "algorithm", "ours: NashConv", "after, s", "OpenSpiel: NashConv", "after, s"),
     *("level both reach", "ours, s", "OpenSpiel, s", "ratio", "ours, steps/s", "OpenSpiel, steps/s", "ratio", "ahead"),
@@ -52,7 +52,8 @@ such episodes included.
 
 The level is the lowest NashConv that both sides come to, and a ratio above 1 says that ours is so many times sooner
 there, or faster. Without a level one side has learnt nothing in its time (its NashConv never fell below
-{improved} of where it began), or both begin at the equilibrium, as uniform play is in matching pennies. In games of
+{improved} of where it began), or both begin at the equilibrium, as uniform play is in matching pennies: ahead
+is then who ends at the lower NashConv. In games of
 three players and of general sum, nothing is promised of any of these algorithms.
 """
 
@@ -132,13 +133,12 @@ def _held(course: Sequence[tuple[float, float]], grid: np.ndarray) -> np.ndarray
 def page(lines: Sequence[Line], folder: str, figures: Sequence[str]) -> str:
     """The whole page in Markdown; `figures` are the games that have one in the folder."""
     titles = {line["game"]: line["title"] for line in lines}
-    found = [each for each in pairs(lines) if each.algorithm != ALPHA_RANK]
     parts = [
         ABOUT.format(command="make baselines", folder=folder, improved=f"{100 * IMPROVED:g} %"),
-        "## Ratios\n\n" + table(HEADERS, [cells(each, titles) for each in found]),
+        "## Ratios\n\n" + table(HEADERS, [cells(each, titles) for each in approaches(lines)]),
         "## Alpha-rank\n\nOf normal forms, with alpha = 1 and 50 individuals, payoffs as they are.\n\n"
         + table(RANKED, ranked(lines)),
-        "## Where OpenSpiel is ahead\n\n" + "\n".join(behind(found, titles)),
+        "## Where OpenSpiel is ahead\n\n" + "\n".join(behind(lines)),
         "## What could not run\n\n" + "\n".join(failures(lines)),
         "## Imports\n\nCPU seconds, not part of the above.\n\n" + table(("row", "seconds"), imports(lines)),
         "## Figures\n\n" + "\n\n".join(f"![{titles[game]}]({folder}/{game}.png)" for game in figures),
@@ -182,15 +182,25 @@ def ranked(lines: Sequence[Line]) -> list[list[str]]:
     return rows
 
 
-def behind(found: Sequence[Pair], titles: dict[str, str]) -> list[str]:
-    """Every algorithm and game in which OpenSpiel gets there first, or faster."""
-    told = [
-        f"- {each.algorithm} on {titles[each.game]}"
-        + ("" if math.isnan(each.ratio) else f": {1 / each.ratio:.2g} times sooner at NashConv {each.level:.2g}")
-        for each in found
-        if each.ahead == "OpenSpiel"
-    ]
+def behind(lines: Sequence[Line]) -> list[str]:
+    """Every algorithm and game in which OpenSpiel is ahead, and how."""
+    titles = {line["game"]: line["title"] for line in lines}
+    told = []
+    for each in approaches(lines):
+        if each.ahead == PEER:
+            sooner = f"{1 / each.ratio:.2g} times sooner at NashConv {_told(each.level)}"
+            ends = " beside ".join(_ended(side, each.ran)[0] for side in (each.theirs, each.ours))
+            how = f"NashConv {ends} in the end, and no level" if math.isnan(each.ratio) else sooner
+            told.append(f"- {each.algorithm} on {titles[each.game]}: {how}")
+    for title, _, ours, theirs, ratio, _ in ranked(lines):
+        if ratio.startswith("0"):  # below 1
+            told.append(f"- {ALPHA_RANK} of {title}: {theirs} s beside {ours} s")
     return told or ["Nowhere."]
+
+
+def approaches(lines: Sequence[Line]) -> list[Pair]:
+    """Both sides of every algorithm that approaches an equilibrium, on every game."""
+    return [each for each in pairs(lines) if each.algorithm != ALPHA_RANK]
 
 
 def failures(lines: Sequence[Line]) -> list[str]:

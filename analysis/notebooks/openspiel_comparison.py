@@ -23,11 +23,10 @@ from pathlib import Path
 
 from IPython.display import Markdown, display
 
-from analysis.comparison import pairs
 from analysis.openspiel_comparison import (
-    ALPHA_RANK,
     HEADERS,
     RANKED,
+    approaches,
     behind,
     cells,
     checked,
@@ -43,7 +42,6 @@ results = os.environ.get("COUNTERPLAY_RESULTS", "docs/openspiel_comparison/resul
 # %%
 lines = checked(Path(results))
 titles = {line["game"]: line["title"] for line in lines}
-found = [pair for pair in pairs(lines) if pair.algorithm != ALPHA_RANK]
 print(f"{len(lines)} rows and seeds, {len(titles)} games")
 
 # %% [markdown]
@@ -53,7 +51,7 @@ print(f"{len(lines)} rows and seeds, {len(titles)} games")
 # there.
 
 # %%
-display(Markdown(table(HEADERS, [cells(pair, titles) for pair in found])))
+display(Markdown(table(HEADERS, [cells(pair, titles) for pair in approaches(lines)])))
 
 # %% [markdown]
 # ## Alpha-rank
@@ -65,7 +63,7 @@ display(Markdown(table(RANKED, ranked(lines))))
 # ## Where OpenSpiel is ahead, and what could not run
 
 # %%
-display(Markdown("\n".join(behind(found, titles))))
+display(Markdown("\n".join(behind(lines))))
 display(Markdown("\n".join(failures(lines))))
 
 # %% [markdown]

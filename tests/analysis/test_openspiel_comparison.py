@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis import notebook
-from analysis.comparison import pair, pairs
+from analysis.comparison import pair
 from analysis.lines import Line, complete, read
 from analysis.openspiel_comparison import behind, failures, write
 from counterplay.main import main
@@ -80,9 +80,15 @@ def test_who_has_learnt_nothing_in_its_time_is_behind() -> None:
 
 
 def test_every_row_where_openspiel_is_ahead_is_named() -> None:
-    titles = {each["game"]: each["title"] for each in LINES}
-    assert behind(pairs(LINES), titles) == ["- CFR+ on Kuhn: 4 times sooner at NashConv 0.01"]
-    assert behind([], titles) == ["Nowhere."]
+    assert behind(LINES) == ["- CFR+ on Kuhn: 4 times sooner at NashConv 0.01"]
+    assert behind(LINES[:2]) == ["Nowhere."]
+    rising = [line("ours", [[1, 1, 2.0], [2, 2, 3.0]]), line("OpenSpiel", [[1, 1, 1.9], [2, 2, 2.5]])]
+    assert behind(rising) == ["- NFSP on Kuhn: NashConv 2.5 beside 3 in the end, and no level"]
+    slower = [
+        line("ours", [[4, None, 0.0]], "alpha-rank", sigma=[1, 0]),
+        line("OpenSpiel", [[1, None, 0.0]], "alpha-rank", sigma=[1, 0]),
+    ]
+    assert behind(slower) == ["- alpha-rank of Kuhn: 1 s beside 4 s"]
 
 
 def test_what_cannot_run_says_why_and_what_it_needs() -> None:
