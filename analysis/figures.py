@@ -154,8 +154,8 @@ def convergence(run: Run) -> Figure:
     intervals(left, run.series("restricted_gap"), BLUE, "o", f"among the policies found ({kinds[0]})")
     intervals(left, run.series("full_gap"), ORANGE, "^", f"in the whole game ({kinds[1]})")
     left.axhline(0, color="0.7", linewidth=0.8, zorder=0)
-    concepts = {row.get("concept") for row in run.series("full_gap")}
-    title = GAP_TITLES.get(frozenset(concepts), COARSE)
+    concepts = frozenset(str(row.get("concept")) for row in run.series("full_gap"))
+    title = GAP_TITLES.get(concepts, COARSE)
     left.set(xlabel="iteration", ylabel="gap (return per episode)", title=title)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=2, frameon=False, fontsize=7)
     team = run.series("team_return")
