@@ -41,6 +41,7 @@ SETTINGS: dict[str, Oracle] = {
         gamma=1.0,
         learning_starts=1024,
         target_rate=0.01,
+        hidden=(128,),
     ),
 }
 """Of other oracles than PPO: episodes are a few moves long, so nothing is discounted, and lanes are looked up in
