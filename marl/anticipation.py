@@ -9,6 +9,7 @@ from array_api_compat import array_namespace
 from games.game import Array, Lanes, Legal, Outcome, Policy
 from games.lanes import put_like, to_numpy
 from games.noise import Purpose
+from marl.collect import Returns
 
 Watch = Callable[[int, Array, Legal, Array, np.ndarray], None]
 """Of a seat: observations [B, ...], what is legal, what its best response chooses, and in which lanes [B] it learns."""
@@ -20,7 +21,8 @@ class Anticipation:
     Who learns is drawn uniformly, in every lane for itself, and plays as the learner chooses. Each of the others plays
     its best response with probability `eta` and its average policy otherwise, for the whole episode: together, the
     anticipatory dynamics of Heinrich & Silver [2016, section 3.2]. To the learner of a seat all other seats, and its
-    own in the lanes where another one learns, are out of its hands: there it is neither alive nor acting.
+    own in the lanes where another one learns, are out of its hands: there it is neither alive nor acting. (Rewards are
+    everybody's all the same; `returns` has those of the episodes in which a seat learns.)
 
     `averages` and `responses`, a policy a seat without memory, are to be set before the first step, and anew as these
     learn. `watch` is told of all that is decided.
@@ -34,6 +36,7 @@ class Anticipation:
         self.num_lanes, self.agents = lanes.num_lanes, lanes.agents
         self.observation_spaces, self.action_spaces = lanes.observation_spaces, lanes.action_spaces
         self.averages, self.responses = (), ()
+        self.returns = Returns(lanes.num_lanes, len(lanes.agents))
 
     def reset(self, seed: int, *units: str) -> None:
         self.lanes.reset(seed, *units)
@@ -52,6 +55,7 @@ class Anticipation:
     def step(self, actions: tuple[Array, ...]) -> Outcome:
         outcome = self.lanes.step(tuple(self._played(seat, chosen) for seat, chosen in enumerate(actions)))
         done = to_numpy(outcome.done)
+        self.returns.add(to_numpy(outcome.rewards), done, self._learns)
         if done.any():
             fresh = zip((self._learns, self._responds), self._drawn(), strict=True)
             self._learns, self._responds = (np.where(done[:, None], new, old) for old, new in fresh)
@@ -93,8 +97,10 @@ class Anticipation:
 
     def state_dict(self) -> dict[str, Any]:
         """Without the policies."""
-        return {"lanes": self.lanes.state_dict(), "learns": self._learns.copy(), "responds": self._responds.copy()}
+        roles = {"learns": self._learns.copy(), "responds": self._responds.copy()}
+        return {"lanes": self.lanes.state_dict(), "returns": self.returns.state_dict(), **roles}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.lanes.load_state_dict(state["lanes"])
+        self.returns.load_state_dict(state["returns"])
         self._learns, self._responds = (np.array(state[name], bool) for name in ("learns", "responds"))

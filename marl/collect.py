@@ -27,12 +27,17 @@ class Returns:
         self.current = torch.zeros(lanes, seats, device=device)
         self.last = torch.full_like(self.current, torch.nan)
 
-    def add(self, rewards: Array, done: Array) -> None:
-        """A step brought rewards [B, N], and ended the episodes of lanes done [B]."""
-        self.current += tensor(rewards, self.current.device)
+    def add(self, rewards: Array, done: Array, counted: Array | None = None) -> None:
+        """A step brought rewards [B, N], and ended the episodes of lanes done [B]; they count for seats counted [B, N].
+
+        For all of them without that.
+        """
+        device = self.current.device
+        self.current += tensor(rewards, device)
         if done.any():
-            over = tensor(done, self.current.device)[:, None]
-            self.last = torch.where(over, self.current, self.last)
+            over = tensor(done, device)[:, None]
+            kept = over if counted is None else over & tensor(counted, device)
+            self.last = torch.where(kept, self.current, self.last)
             self.current = torch.where(over, 0.0, self.current)
 
     def mean(self) -> tuple[Tensor, Tensor]:

@@ -26,9 +26,10 @@ class NFSPLearner:
     """Implements `marl.oracles.Learner`; see `NFSP.learner`.
 
     `learner` learns best responses, on lanes where those who do not learn play eta * response + (1 - eta) * average.
-    What each response chooses where its learner comes goes to the seat's reservoir: the average weighs responses by how
-    likely their own moves come to a state, as mixing them before the game does [Heinrich & Silver 2016, section 3.1].
-    It is the response as it is handed out that is averaged, without what its learner does to explore.
+    What each response, as it is handed out, chooses where its learner comes goes to the seat's reservoir: the average
+    weighs responses by how likely their own moves come to a state, as mixing them before the game does [Heinrich &
+    Silver 2016, section 3.1]. Up to exploration, that is: a learner that explores also comes where its response would
+    not, as often as it explores; which is why DQN's exploration falls to 0 here.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class NFSPLearner:
     def update(self) -> dict[str, float]:
         """As the response's learner, and then supervised steps; metrics are `.../seat` where several seats learn.
 
+        `return` is of each lane's last whole episode in which the seat learnt, against what the others anticipate;
         `average_loss` is the mean cross-entropy of the average with what the responses chose, in nats, and
         `average_uniform_loss` that of who knows nothing but what is legal; `average_miss` how often its likeliest
         choice is another; `reservoir` how many decisions are held. Raises FloatingPointError where a loss or a weight
@@ -86,7 +88,9 @@ class NFSPLearner:
         settings, left = self.settings, 1 - self.done_updates / self.settings.learning.updates
         metrics = self.learner.update()
         self.done_updates += 1
-        for seat, average in zip(self.seats, self.averages, strict=True):
+        returns, errors = (statistic.tolist() for statistic in self.lanes.returns.mean())
+        for column, (seat, average) in enumerate(zip(self.seats, self.averages, strict=True)):
+            metrics |= named(self.seats, seat, {"return": returns[column], "return_error": errors[column]})
             watched = average.improve(settings.learning_rate * (left if settings.anneal else 1.0))
             if not (average.imitator.finite and not math.isinf(watched["average_loss"])):
                 raise diverged(seat, self.done_updates, int(metrics["steps"]), watched)

@@ -43,14 +43,17 @@ class NFSP(Oracle):
         default_factory=lambda: DQN(
             steps=2_000_000,
             num_lanes=256,
-            horizon=4,
-            gradient_steps=8,
+            horizon=1,
+            gradient_steps=2,
             minibatch=256,
             learning_rate=2e-3,
             anneal=False,
             gamma=1.0,
-            capacity=16_384,
-            learning_starts=8192,
+            capacity=4096,
+            learning_starts=2048,
+            epsilon_start=0.1,
+            epsilon_end=0.0,
+            epsilon_share=1.0,
             target_rate=0.1,
             hidden=(64,),
         )
@@ -59,7 +62,14 @@ class NFSP(Oracle):
     play: a response that lags behind is repeated, and averages approach an equilibrium the slower."""
     ppo: PPO = field(
         default_factory=lambda: PPO(
-            steps=2_000_000, num_lanes=512, horizon=8, epochs=4, minibatches=4, learning_rate=5e-3, anneal=False
+            steps=2_000_000,
+            num_lanes=512,
+            horizon=8,
+            epochs=4,
+            minibatches=4,
+            learning_rate=5e-3,
+            anneal=False,
+            greedy=False,
         )
     )
     """How, where it is PPO."""

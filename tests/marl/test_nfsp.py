@@ -83,6 +83,14 @@ def test_in_every_episode_one_seat_learns_and_the_others_anticipate():
     assert abs(responses / episodes - eta) < 5 * np.sqrt(eta * (1 - eta) / episodes)
 
 
+def test_returns_are_of_the_episodes_in_which_a_seat_learns():
+    """Rock beats scissors there; what the others' averages earn does not count."""
+    played = Played(100, 0.0)
+    for _ in range(5):
+        played.step()
+    assert played.lanes.returns.mean()[0].tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize(("eta", "plays"), [(0.0, 2), (1.0, 1)])
 def test_at_the_ends_of_eta_the_others_always_play_one_of_both(eta, plays):
     learns, chosen = Played(50, eta).step()
