@@ -48,7 +48,7 @@ class Pair(NamedTuple):
     ours: Side | None
     theirs: Side | None
     level: float
-    """NashConv that both come to; nan where one has learnt nothing."""
+    """NashConv that both come to; nan where one has learnt nothing, or begins below what the other comes to."""
     our_seconds: float
     """To the level."""
     their_seconds: float
@@ -118,6 +118,8 @@ def pair(lines: Sequence[Line], game: str, algorithm: str) -> Pair:
     level = math.nan
     if ours and theirs and ours.improved and theirs.improved and max(ours.start, theirs.start) > SOLVED:
         level = max(ours.best, theirs.best, SOLVED)
+        if level > IMPROVED * min(ours.start, theirs.start):  # one side begins there
+            level = math.nan
     times = (math.nan, math.nan) if math.isnan(level) else (seconds_to(mine, level), seconds_to(others, level))
     ran = not all("error" in line for line in mine) and not all("error" in line for line in others)
     return Pair(game, algorithm, ran, ours, theirs, level, *times)

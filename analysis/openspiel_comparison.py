@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from analysis.comparison import IMPROVED, OURS, PEER, SOLVED, Pair, Side, distance, names, of, pairs
 from analysis.files import write_whole
 from analysis.lines import Line, read
+from analysis.markdown import table
 from analysis.panels import PALETTE, WIDTH, styled
 from analysis.small_files import write as draw
 
@@ -52,9 +53,9 @@ such episodes included.
 
 The level is the lowest NashConv that both sides come to, and a ratio above 1 says that ours is so many times sooner
 there, or faster. Without a level one side has learnt nothing in its time (its NashConv never fell below
-{improved} of where it began), or both begin at the equilibrium, as uniform play is in matching pennies: ahead
-is then who ends at the lower NashConv. In games of
-three players and of general sum, nothing is promised of any of these algorithms.
+{improved} of where it began), or ended where the other began, or both began at the equilibrium, as uniform play
+is in matching pennies: ahead is then who ends at the lower NashConv. In games of three players and of general sum,
+nothing is promised of any of these algorithms.
 """
 
 
@@ -137,18 +138,13 @@ def page(lines: Sequence[Line], folder: str, figures: Sequence[str]) -> str:
         ABOUT.format(command="make baselines", folder=folder, improved=f"{100 * IMPROVED:g} %"),
         "## Ratios\n\n" + table(HEADERS, [cells(each, titles) for each in approaches(lines)]),
         "## Alpha-rank\n\nOf normal forms, with alpha = 1 and 50 individuals, payoffs as they are.\n\n"
-        + table(RANKED, ranked(lines)),
+        + table(RANKED, map(ranked_cells, ranked(lines))),
         "## Where OpenSpiel is ahead\n\n" + "\n".join(behind(lines)),
         "## What could not run\n\n" + "\n".join(failures(lines)),
         "## Imports\n\nCPU seconds, not part of the above.\n\n" + table(("row", "seconds"), imports(lines)),
         "## Figures\n\n" + "\n\n".join(f"![{titles[game]}]({folder}/{game}.png)" for game in figures),
     ]
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
-
-
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """In Markdown."""
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (headers, ["---"] * len(headers), *rows))
 
 
 def cells(each: Pair, titles: dict[str, str]) -> list[str]:
@@ -166,8 +162,8 @@ def cells(each: Pair, titles: dict[str, str]) -> list[str]:
     ]
 
 
-def ranked(lines: Sequence[Line]) -> list[list[str]]:
-    """Rows of the table of alpha-rank."""
+def ranked(lines: Sequence[Line]) -> list[tuple[str, int, float, float, float, float]]:
+    """Rows of the table of alpha-rank, a normal form each."""
     rows = []
     for game in names(of(lines, algorithm=ALPHA_RANK), "game"):
         both = of(lines, game=game, algorithm=ALPHA_RANK)
@@ -176,10 +172,15 @@ def ranked(lines: Sequence[Line]) -> list[list[str]]:
         )
         if mine and others:
             ours, theirs = mine[-1], others[-1]
-            times = [line["cpu_seconds"] for line in (ours, theirs)]
-            told = [*times, times[1] / times[0], distance(ours, theirs)]
-            rows.append([ours["title"], str(len(ours["sigma"])), *map(_told, told)])
+            times = ours["cpu_seconds"], theirs["cpu_seconds"]
+            rows.append((ours["title"], len(ours["sigma"]), *times, times[1] / times[0], distance(ours, theirs)))
     return rows
+
+
+def ranked_cells(row: tuple[str, int, float, float, float, float]) -> list[str]:
+    """A row of that table, as shown."""
+    title, profiles, *told = row
+    return [title, str(profiles), *map(_told, told)]
 
 
 def behind(lines: Sequence[Line]) -> list[str]:
@@ -193,8 +194,8 @@ def behind(lines: Sequence[Line]) -> list[str]:
             how = f"NashConv {ends} in the end, and no level" if math.isnan(each.ratio) else sooner
             told.append(f"- {each.algorithm} on {titles[each.game]}: {how}")
     for title, _, ours, theirs, ratio, _ in ranked(lines):
-        if ratio.startswith("0"):  # below 1
-            told.append(f"- {ALPHA_RANK} of {title}: {theirs} s beside {ours} s")
+        if ratio < 1:
+            told.append(f"- {ALPHA_RANK} of {title}: {_told(theirs)} s beside {_told(ours)} s")
     return told or ["Nowhere."]
 
 

@@ -33,6 +33,7 @@ from analysis.openspiel_comparison import (
     curves,
     failures,
     ranked,
+    ranked_cells,
     table,
 )
 
@@ -57,7 +58,7 @@ display(Markdown(table(HEADERS, [cells(pair, titles) for pair in approaches(line
 # ## Alpha-rank
 
 # %%
-display(Markdown(table(RANKED, ranked(lines))))
+display(Markdown(table(RANKED, map(ranked_cells, ranked(lines)))))
 
 # %% [markdown]
 # ## Where OpenSpiel is ahead, and what could not run

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from time import process_time
 from typing import Any
 
+from analysis.comparison import SOLVED
+
 Measure = Callable[[], float]
 """NashConv of what is there."""
 FIRST, NEXT = 0.01, 1.3
 """Seconds until the second measurement, and how many times as many until each one after that."""
 AGAIN = 0.2
 """Seconds after which the end of the time is told again: Python ignores exceptions in finalisers."""
-ENOUGH = 1e-5
-"""NashConv at which a row ends."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Course:
 
 
 def watch(row: Iterator[Measure], tally: Tally, limit: float) -> Course:
-    """Let a row go on for `limit` CPU seconds, or until its NashConv is ENOUGH, and measure ever more seldom.
+    """Let a row go on for `limit` CPU seconds, or until its NashConv is SOLVED, and measure ever more seldom.
 
     What it came to last is measured too, unless it has not come to anything.
     """
@@ -92,8 +92,8 @@ def watch(row: Iterator[Measure], tally: Tally, limit: float) -> Course:
             if clock.seconds >= due:
                 due, last = max(FIRST, NEXT * clock.seconds), None
                 _measure(course, clock.seconds, tally.steps, measure)
-                if course.points[-1][-1] <= ENOUGH:
-                    course.ended = f"NashConv of {ENOUGH:g}"
+                if course.points[-1][-1] <= SOLVED:
+                    course.ended = f"NashConv of {SOLVED:g}"
                     break
     except Spent:
         course.ended = "its time"

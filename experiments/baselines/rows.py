@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from analysis.comparison import OURS, PEER
 from experiments.baselines import ours, theirs
 from experiments.baselines.games import GAMES
 from experiments.baselines.measured import Measure
 from experiments.psro_openspiel import LITTLE
 from marl.oracles import DQN, Exact
 
-OURS, THEIRS = "ours", "OpenSpiel"
 SEEDS = (0, 1, 2)
 EVERYWHERE = tuple(GAMES)
 ZERO_SUM = tuple(name for name, game in GAMES.items() if game.zero_sum)
@@ -113,7 +113,7 @@ def _learned(algorithm: str, name: str, oracle: Any, shipped: str, agent: dict[s
         for ending, (solver, games) in solvers.items()
     }
     settings = {"oracle": shipped, "meta_strategy_method": "nash", "sims_per_entry": 1000, **agent}
-    peer = Row(algorithm, THEIRS, theirs.psro, RL_ORACLES, SHIPPED, settings, learned=True, patience=2.0)
+    peer = Row(algorithm, PEER, theirs.psro, RL_ORACLES, SHIPPED, settings, learned=True, patience=2.0)
     return {**rows, f"openspiel_psro_{shipped.lower()}": peer}
 
 
@@ -123,7 +123,7 @@ def _exact(algorithm: str, name: str, solver: str, method: str, games: tuple[str
         f"ours_{name}": Row(algorithm, OURS, ours.psro, LOOP, games, {"oracle": Exact(), "meta_solver": solver}),
         f"openspiel_{name}": Row(
             algorithm,
-            THEIRS,
+            PEER,
             theirs.psro,
             BEST_RESPONSES,
             games,
@@ -142,16 +142,16 @@ ROWS: dict[str, Row] = {
     "ours_nfsp": Row("NFSP", OURS, ours.nfsp, ("pyspiel", "torch", "marl.exact", "marl.oracles.nfsp"), learned=True),
     "openspiel_nfsp": Row(
         "NFSP",
-        THEIRS,
+        PEER,
         theirs.nfsp,
         ("torch._dynamo", "open_spiel.python.pytorch.nfsp", EXPLOITABILITY),  # the first as torch's optimisers do
         settings=SHIPPED_NFSP,
         learned=True,
     ),
     "ours_cfr_plus": Row("CFR+", OURS, ours.cfr_plus, ("pyspiel", "games.exact"), patience=0.25),
-    "openspiel_cfr_plus": Row("CFR+", THEIRS, theirs.cfr_plus, ("pyspiel", EXPLOITABILITY), patience=0.25),
+    "openspiel_cfr_plus": Row("CFR+", PEER, theirs.cfr_plus, ("pyspiel", EXPLOITABILITY), patience=0.25),
     "ours_alpha_rank": Row("alpha-rank", OURS, ours.alpha_rank, ("pyspiel", "metasolvers"), NORMAL_FORMS, ALPHA),
     "openspiel_alpha_rank": Row(
-        "alpha-rank", THEIRS, theirs.alpha_rank, ("open_spiel.python.egt.alpharank",), NORMAL_FORMS, ALPHA
+        "alpha-rank", PEER, theirs.alpha_rank, ("open_spiel.python.egt.alpharank",), NORMAL_FORMS, ALPHA
     ),
 }

@@ -49,7 +49,7 @@ def psro(
 
     rules = played.rules()
     np.random.seed(seed)  # noqa: NPY002 - what OpenSpiel draws from
-    responses, first = (_best_response if oracle == "BR" else partial(_learnt, oracle, agent))(rules, tally)
+    responses, first = _best_response(rules) if oracle == "BR" else _learnt(oracle, agent, rules, tally, seed)
     tally.steps = 0
 
     class Counted(PSROSolver):
@@ -82,7 +82,7 @@ def _counted(tally: Tally, policy: Any, *state: Any) -> Any:
     return policy(*state)
 
 
-def _best_response(rules: Any, tally: Tally) -> tuple[Any, list[Any]]:
+def _best_response(rules: Any) -> tuple[Any, list[Any]]:
     """The exact oracle, and a uniform policy for every player."""
     from open_spiel.python.algorithms.psro_v2.best_response_oracle import BestResponseOracle
     from open_spiel.python.policy import TabularPolicy
@@ -92,12 +92,12 @@ def _best_response(rules: Any, tally: Tally) -> tuple[Any, list[Any]]:
     return oracle, [uniform.__copy__() for _ in range(rules.num_players())]
 
 
-def _learnt(oracle: str, settings: dict[str, Any], rules: Any, tally: Tally) -> tuple[Any, list[Any]]:
+def _learnt(oracle: str, settings: dict[str, Any], rules: Any, tally: Tally, seed: int) -> tuple[Any, list[Any]]:
     """An oracle that learns, "DQN" or "PG", and a fresh network for every player."""
     from open_spiel.python.algorithms.psro_v2 import rl_policy
     from open_spiel.python.algorithms.psro_v2.rl_oracle import RLOracle
 
-    env = _environment(rules, tally)
+    env = _environment(rules, tally, seed)
     kind = {"DQN": rl_policy.DQNPolicy, "PG": rl_policy.PGPolicy}[oracle]
     size = {"DQN": "state_representation_size", "PG": "info_state_size"}[oracle]
     agent = dict(settings)
@@ -115,7 +115,8 @@ def nfsp(played: Played, seed: int, tally: Tally, **settings: Any) -> Iterator[M
 
     rules = played.rules()
     tally.steps = 0
-    env = _environment(rules, tally)
+    np.random.seed(seed)  # noqa: NPY002 - what OpenSpiel draws from
+    env = _environment(rules, tally, seed)
     size, actions = env.observation_spec()["info_state"][0], env.action_spec()["num_actions"]
     players = range(rules.num_players())
     agents = [NFSP(player, size, actions, seed=100 * seed + player, **settings) for player in players]
@@ -128,16 +129,16 @@ def nfsp(played: Played, seed: int, tally: Tally, **settings: Any) -> Iterator[M
             agent.step(now)
 
 
-def _environment(rules: Any, tally: Tally) -> Any:
+def _environment(rules: Any, tally: Tally, seed: int) -> Any:
     """An environment whose steps are counted."""
-    from open_spiel.python.rl_environment import Environment
+    from open_spiel.python.rl_environment import ChanceEventSampler, Environment
 
     class Counted(Environment):
         def step(self, actions: Any) -> Any:
             tally.steps = (tally.steps or 0) + 1
             return super().step(actions)
 
-    return Counted(rules)
+    return Counted(rules, chance_event_sampler=ChanceEventSampler(seed))
 
 
 def _of_mixture(rules: Any, policies: Any, marginals: Any) -> float:

@@ -13,10 +13,11 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from analysis.markdown import table
 from games.spelling import unknown
 from papers.alpharank_2019.figures import picture
 from papers.alpharank_2019.quantities import QUANTITIES, Game
-from papers.pages import table, with_results
+from papers.pages import with_results
 from papers.pictures import write
 
 HERE = Path(__file__).parent

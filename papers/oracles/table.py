@@ -7,11 +7,12 @@ from typing import Any
 
 import tyro
 
+from analysis.markdown import table
 from analysis.robust import interval
 from papers.oracles.figures import curves
 from papers.oracles.lines import HERE, OURS, THEIRS, read
 from papers.oracles.tasks import TASKS, Task
-from papers.pages import table, with_results
+from papers.pages import with_results
 from papers.pictures import write
 
 HEADERS = ("task", "bar", "ours: IQM [95 %]", "seeds", "", "beside it", "its seeds")

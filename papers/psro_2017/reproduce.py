@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import tyro
 
+from analysis.markdown import table
 from games import make
 from games.spelling import unknown
 from games.tree_game import TreeGame
-from papers.pages import table, with_results
+from papers.pages import with_results
 from papers.pictures import write
 from papers.psro_2017.figures import picture
 from papers.psro_2017.loops import GENERALISED, Run, first_players_value, nash_conv, snapshots

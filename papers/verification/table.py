@@ -5,10 +5,11 @@ from pathlib import Path
 
 import tyro
 
+from analysis.markdown import table
 from analysis.numbers import decimals, plus_minus
 from experiments.shortfalls import RESULTS
 from papers.oracles.lines import Line, read
-from papers.pages import table, with_results
+from papers.pages import with_results
 from papers.verification.tasks import TASKS
 
 HERE = Path(__file__).parent

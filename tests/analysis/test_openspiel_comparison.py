@@ -50,6 +50,23 @@ def find(game: str, row: str, seed: int) -> Line:
     return next(each for each in LINES if (each["game"], each["row"], each["seed"]) == (game, row, seed))
 
 
+def test_where_one_side_begins_is_no_level() -> None:
+    """A random network may be worse than uniform play, from which the other begins: nothing was learnt to get there."""
+    lines = [line("ours", [[0.1, 0, 4.75], [60.0, 10, 1.0]]), line("OpenSpiel", [[0.1, 0, 6.8], [60.0, 10, 5.5]])]
+    found = pair(lines, "kuhn", "NFSP")
+    assert math.isnan(found.level)
+    assert found.ahead == "ours"
+
+
+@pytest.mark.parametrize(("theirs", "named"), [(0.2 * 4e-5, True), (0.2 * 0.996, True), (0.2 * 1.01, False)])
+def test_alpha_rank_is_named_wherever_open_spiel_is_sooner(theirs: float, named: bool) -> None:
+    lines = [
+        line("ours", [[0.2, None, 0.2]], "alpha-rank", sigma=[1.0]),
+        line("OpenSpiel", [[theirs, None, 0.2]], "alpha-rank", sigma=[1.0]),
+    ]
+    assert any("alpha-rank of Kuhn" in told for told in behind(lines)) == named
+
+
 def test_both_are_asked_for_what_both_reach() -> None:
     """OpenSpiel's lowest, 0.5 after 50 s: ours is there after 1 s and 1.5 s."""
     found = pair(LINES, "kuhn", "NFSP")

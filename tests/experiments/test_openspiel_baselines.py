@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.comparison import SOLVED
 from analysis.lines import read
 from experiments import openspiel_baselines
 from experiments.baselines.__main__ import measured
 from experiments.baselines.games import GAMES, random_payoffs
-from experiments.baselines.measured import ENOUGH, Measure, Tally, watch
+from experiments.baselines.measured import Measure, Tally, watch
 from experiments.baselines.rows import OURS, RL_ORACLES, ROWS, SEEDS, THEIRS, Row
 from experiments.openspiel_baselines import alone, main, wanted
 from games.exact import check_zero_sum, nash_conv, uniform
@@ -145,8 +146,8 @@ def test_steps_too_short_for_a_timer_count_too() -> None:
 
 
 def test_a_row_ends_when_there_is_nothing_left_to_gain() -> None:
-    course = watch(iter([lambda: 1.0, lambda: ENOUGH / 2, lambda: 0.0]), Tally(), 10)
-    assert course.points[-1][2] <= ENOUGH
+    course = watch(iter([lambda: 1.0, lambda: SOLVED / 2, lambda: 0.0]), Tally(), 10)
+    assert course.points[-1][2] <= SOLVED
 
 
 def spend(seconds: float) -> None:
@@ -158,7 +159,7 @@ def spend(seconds: float) -> None:
 
 def test_a_row_is_run_in_a_process_of_its_own() -> None:
     line = alone("matching_pennies", "ours_cfr_plus", 0, 0.2)
-    assert (line["points"][0][2], line["ended"]) == (0, f"NashConv of {ENOUGH:g}")
+    assert (line["points"][0][2], line["ended"]) == (0, f"NashConv of {SOLVED:g}")
 
 
 def test_a_broken_row_is_told_and_others_go_on(
