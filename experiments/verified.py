@@ -51,6 +51,8 @@ class Subject(NamedTuple):
     """What is found goes into a folder in there."""
     label: str
     """What files in there are named after."""
+    seals: tuple[str, ...]
+    """SHA-256 of the populations' policies, where the folder may come to hold others."""
     files: dict[str, str]
     """SHA-256 of the files that the game is made of, by path."""
     reward: Literal["own", "team"]
@@ -95,7 +97,7 @@ def _of_run(folder: Path) -> Subject:
         )
         who = f"the policy that {config.oracle} trained in {folder}, and {company}"
     else:
-        label = f"{cast.sigma.shape[0] - 1:04d}"  # policy j of a player came in iteration j
+        label = f"{cast.iteration:04d}"
         who = f"{cast.which} of {folder}"
     return Subject(
         who,
@@ -105,6 +107,7 @@ def _of_run(folder: Path) -> Subject:
         cast.sigma,
         folder,
         label,
+        cast.seals,
         config.files,
         "team" if team_share(stored) == 1 else "own",
         chosen(config),
@@ -125,7 +128,7 @@ def _scripted(name: str, game: str) -> Subject:
     populations = [[policy] for policy in profile(name, rules)]
     alone = np.ones((1,) * len(populations))
     folder = Path("runs", f"{as_name(game)}-{name}")
-    return Subject(f"{name} play", rules, game, populations, alone, folder, name, asked.files, "own", None, {})
+    return Subject(f"{name} play", rules, game, populations, alone, folder, name, (), asked.files, "own", None, {})
 
 
 def verification_oracle(name: str, steps: int | None, subject: Subject) -> Oracle:
@@ -178,8 +181,9 @@ def exploit(subject: Subject, name: str, how: Verification, number: int | None =
 
 
 def _digest(subject: Subject, how: Verification) -> str:
-    """Of all that trainings depend on, beside what a run's folder holds, which never changes."""
-    about = (subject.named, sorted(subject.files.items()), repr(how.oracle), how.seed, how.reward)
+    """Of all that trainings depend on: whom they meet, which another iteration of a run may change, and how they go."""
+    met = (subject.seals, subject.sigma.shape, subject.sigma.tobytes())
+    about = (subject.named, sorted(subject.files.items()), met, repr(how.oracle), how.seed, how.reward)
     return hashlib.sha256(repr(about).encode()).hexdigest()[:8]
 
 
