@@ -57,8 +57,9 @@ class Subject(NamedTuple):
     """SHA-256 of the files that the game is made of, by path."""
     reward: Literal["own", "team"]
     """What its own best responses were trained for."""
-    loop: Oracle | None
-    """Who trained them; None where nobody did."""
+    loop_steps: int
+    """That its own best responses have behind them, at most, those of policies they went on from included; 0 where
+    nobody trained them."""
     recorded: dict[str, Oracle]
     """Settings of oracles that its folder has, by name."""
 
@@ -110,7 +111,7 @@ def _of_run(folder: Path) -> Subject:
         cast.seals,
         config.files,
         "team" if team_share(stored) == 1 else "own",
-        chosen(config),
+        chosen(config).total_steps * (max(1, cast.iteration or 0) if getattr(config, "warm_start", False) else 1),
         recorded | {config.oracle: chosen(config)},
     )
 
@@ -128,25 +129,25 @@ def _scripted(name: str, game: str) -> Subject:
     populations = [[policy] for policy in profile(name, rules)]
     alone = np.ones((1,) * len(populations))
     folder = Path("runs", f"{as_name(game)}-{name}")
-    return Subject(f"{name} play", rules, game, populations, alone, folder, name, (), asked.files, "own", None, {})
+    return Subject(f"{name} play", rules, game, populations, alone, folder, name, (), asked.files, "own", 0, {})
 
 
 def verification_oracle(name: str, steps: int | None, subject: Subject) -> Oracle:
     """The oracle with the settings that the run had for it, or that are known for the game, or its own.
 
-    Its budget is at least that of the run's own best responses. Raises ValueError for names that no oracle of best
-    responses has, a budget that it cannot have, and one that is smaller.
+    Its budget is at least what the run's own best responses have behind them. Raises ValueError for names that
+    no oracle of best responses has, a budget that it cannot have, and one that is smaller.
     """
     check_responder(name)
     known = subject.recorded.get(name) or settings_of(subject.named).get(name) or ORACLES[name]()
-    least = subject.loop.total_steps if subject.loop else 0
+    least = subject.loop_steps
     batch = getattr(known, "batch", 1)
     enough = -(-least // batch) * batch
     if known.total_steps and steps is not None and steps < enough:
         raise ValueError(
-            f"--steps {steps} makes {steps // batch * batch:,} in whole updates, less than the {least:,} steps of the "
-            "run's own best responses: what so weak a search "
-            f"does not find may well be there; use --steps {enough} or more, or leave it out"
+            f"--steps {steps} makes {steps // batch * batch:,} in whole updates, less than the {least:,} steps that "
+            "the run's own best responses have behind them, with those of the policies they went on from: what so weak "
+            f"a search does not find may well be there; use --steps {enough} or more, or leave it out"
         )
     if steps is None and not 0 < known.total_steps < least:
         return known
@@ -218,7 +219,7 @@ def _result(subject: Subject, name: str, how: Verification, gap: FullGap[int | N
         "oracle": name,
         "settings": asdict(how.oracle),  # type: ignore[call-overload]
         "steps": how.oracle.total_steps,
-        "loop_steps": subject.loop.total_steps if subject.loop else None,
+        "loop_steps": subject.loop_steps or None,
         "restarts": how.trainings,
         "episodes": how.episodes,
         "seed": how.seed,
