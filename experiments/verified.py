@@ -44,7 +44,7 @@ class Subject(NamedTuple):
     who: str
     game: Game | Playable
     named: str
-    """The game, as `games.make` takes it, or near enough to know its settings by."""
+    """The game, as `games.make` takes it."""
     populations: Populations
     sigma: np.ndarray  # [k_1, ..., k_N]
     folder: Path
@@ -118,7 +118,7 @@ def _of_run(folder: Path) -> Subject:
 
 def _named(config: Any) -> str:
     if config.command == "psro":
-        return "bucket_brigade"
+        return f"bucket_brigade(scenario={config.scenario},rules={config.rules},max_nights={config.max_nights})"
     return PREFIX + config.game if config.command == "psro-openspiel" else config.game
 
 
