@@ -156,7 +156,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("FullGap", "full_gap"),
     ),
     "marl.recommendations": ("full_ce_gap",),
-    "marl.psro": ("psro", "from_payoffs", "Snapshot", "best_response", "learning_lanes"),
+    "marl.psro": ("psro", "from_payoffs", "Snapshot", "best_response", "one_response_each", "learning_lanes"),
     "marl.targets": ("TARGETS", "Target", "mixture", "recommendations", "rectified"),
     "marl.verification": ("Verification", "verify", "responses", "at_least"),
     "marl.shared": ("SharedTable", "evaluate_shared", "check_exchangeable", "shared_responses"),

@@ -39,6 +39,10 @@ class Cast(NamedTuple):
     """What the distribution is called."""
     origin: Callable[[int, int], str]
     """What a player's policy of a number is."""
+    iteration: int | None = None
+    """Of PSRO: which one's they are."""
+    seals: tuple[str, ...] = ()
+    """Of PSRO: SHA-256 of the policies as they are stored, in player order."""
 
 
 @dataclass(frozen=True)
@@ -172,10 +176,12 @@ def _of_iteration(run: Path, command: str, iteration: int | None) -> Cast:
         raise ValueError(f"{run} has finished no iteration yet: resume it first")
     if iteration is not None and not 0 <= iteration <= last:
         raise ValueError(f"iteration must lie in 0..{last}, those that {run} has finished; got {iteration}")
-    snapshot = load_snapshot(folder, last if iteration is None else iteration, PolicyStore(run / "policies"))
+    store = PolicyStore(run / "policies")
+    snapshot = load_snapshot(folder, last if iteration is None else iteration, store)
     initial = getattr(config, "initial", "uniform")
 
     units = snapshot_units(folder, snapshot.iteration)
+    seals = tuple(store.seal(unit) for names in units for unit in names)
 
     def origin(player: int, number: int) -> str:
         if not number:
@@ -184,7 +190,7 @@ def _of_iteration(run: Path, command: str, iteration: int | None) -> Cast:
         return f"the best response of iteration {iteration}" + "".join(f", number {k}" for k in further)
 
     which = f"the meta-strategy of iteration {snapshot.iteration}"
-    return Cast(config, snapshot.populations, snapshot.sigma, which, origin)
+    return Cast(config, snapshot.populations, snapshot.sigma, which, origin, snapshot.iteration, seals)
 
 
 def _numbers(cast: Cast, asked: tuple[int, ...] | None, seed: int) -> tuple[int, ...]:

@@ -44,19 +44,22 @@ class Subject(NamedTuple):
     who: str
     game: Game | Playable
     named: str
-    """The game, as `games.make` takes it, or near enough to know its settings by."""
+    """The game, as `games.make` takes it."""
     populations: Populations
     sigma: np.ndarray  # [k_1, ..., k_N]
     folder: Path
     """What is found goes into a folder in there."""
     label: str
     """What files in there are named after."""
+    seals: tuple[str, ...]
+    """SHA-256 of the populations' policies, where the folder may come to hold others."""
     files: dict[str, str]
     """SHA-256 of the files that the game is made of, by path."""
     reward: Literal["own", "team"]
     """What its own best responses were trained for."""
-    loop: Oracle | None
-    """Who trained them; None where nobody did."""
+    loop_steps: int
+    """That its own best responses have behind them, at most, those of policies they went on from included; 0 where
+    nobody trained them."""
     recorded: dict[str, Oracle]
     """Settings of oracles that its folder has, by name."""
 
@@ -95,7 +98,7 @@ def _of_run(folder: Path) -> Subject:
         )
         who = f"the policy that {config.oracle} trained in {folder}, and {company}"
     else:
-        label = f"{cast.sigma.shape[0] - 1:04d}"  # policy j of a player came in iteration j
+        label = f"{cast.iteration:04d}"
         who = f"{cast.which} of {folder}"
     return Subject(
         who,
@@ -105,16 +108,17 @@ def _of_run(folder: Path) -> Subject:
         cast.sigma,
         folder,
         label,
+        cast.seals,
         config.files,
         "team" if team_share(stored) == 1 else "own",
-        chosen(config),
+        chosen(config).total_steps * (max(1, cast.iteration or 0) if getattr(config, "warm_start", False) else 1),
         recorded | {config.oracle: chosen(config)},
     )
 
 
 def _named(config: Any) -> str:
     if config.command == "psro":
-        return "bucket_brigade"
+        return f"bucket_brigade(scenario={config.scenario},rules={config.rules},max_nights={config.max_nights})"
     return PREFIX + config.game if config.command == "psro-openspiel" else config.game
 
 
@@ -125,25 +129,25 @@ def _scripted(name: str, game: str) -> Subject:
     populations = [[policy] for policy in profile(name, rules)]
     alone = np.ones((1,) * len(populations))
     folder = Path("runs", f"{as_name(game)}-{name}")
-    return Subject(f"{name} play", rules, game, populations, alone, folder, name, asked.files, "own", None, {})
+    return Subject(f"{name} play", rules, game, populations, alone, folder, name, (), asked.files, "own", 0, {})
 
 
 def verification_oracle(name: str, steps: int | None, subject: Subject) -> Oracle:
     """The oracle with the settings that the run had for it, or that are known for the game, or its own.
 
-    Its budget is at least that of the run's own best responses. Raises ValueError for names that no oracle of best
-    responses has, a budget that it cannot have, and one that is smaller.
+    Its budget is at least what the run's own best responses have behind them. Raises ValueError for names that
+    no oracle of best responses has, a budget that it cannot have, and one that is smaller.
     """
     check_responder(name)
     known = subject.recorded.get(name) or settings_of(subject.named).get(name) or ORACLES[name]()
-    least = subject.loop.total_steps if subject.loop else 0
+    least = subject.loop_steps
     batch = getattr(known, "batch", 1)
     enough = -(-least // batch) * batch
     if known.total_steps and steps is not None and steps < enough:
         raise ValueError(
-            f"--steps {steps} makes {steps // batch * batch:,} in whole updates, less than the {least:,} steps of the "
-            "run's own best responses: what so weak a search "
-            f"does not find may well be there; use --steps {enough} or more, or leave it out"
+            f"--steps {steps} makes {steps // batch * batch:,} in whole updates, less than the {least:,} steps that "
+            "the run's own best responses have behind them, with those of the policies they went on from: what so weak "
+            f"a search does not find may well be there; use --steps {enough} or more, or leave it out"
         )
     if steps is None and not 0 < known.total_steps < least:
         return known
@@ -178,8 +182,9 @@ def exploit(subject: Subject, name: str, how: Verification, number: int | None =
 
 
 def _digest(subject: Subject, how: Verification) -> str:
-    """Of all that trainings depend on, beside what a run's folder holds, which never changes."""
-    about = (subject.named, sorted(subject.files.items()), repr(how.oracle), how.seed, how.reward)
+    """Of all that trainings depend on: whom they meet, which another iteration of a run may change, and how they go."""
+    met = (subject.seals, subject.sigma.shape, subject.sigma.tobytes())
+    about = (subject.named, sorted(subject.files.items()), met, repr(how.oracle), how.seed, how.reward)
     return hashlib.sha256(repr(about).encode()).hexdigest()[:8]
 
 
@@ -214,7 +219,7 @@ def _result(subject: Subject, name: str, how: Verification, gap: FullGap[int | N
         "oracle": name,
         "settings": asdict(how.oracle),  # type: ignore[call-overload]
         "steps": how.oracle.total_steps,
-        "loop_steps": subject.loop.total_steps if subject.loop else None,
+        "loop_steps": subject.loop_steps or None,
         "restarts": how.trainings,
         "episodes": how.episodes,
         "seed": how.seed,

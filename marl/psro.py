@@ -68,9 +68,7 @@ def psro(
     >>> from metasolvers import zero_sum_nash
     >>> torch.set_num_threads(1)  # small networks are fastest so
     >>> game, oracle = make("matching_pennies"), PPO(steps=4096, num_lanes=64)
-    >>> def respond(before):
-    ...     train, unit = partial(best_response, game, oracle, before.populations, before.sigma), before.iteration + 1
-    ...     return [[train(seat, 0, f"train/{unit}/{seat}")] for seat in range(2)]
+    >>> respond = one_response_each(game, oracle, seed=0)
     >>> initial = [[Uniform.of(space)] for space in game.action_spaces]
     >>> payoffs = partial(evaluate, game, episodes=100, seed=0)
     >>> extended = lambda populations, known: payoffs(populations, known=known)
@@ -146,6 +144,23 @@ def best_response(
     warm = None if start is None else {0: start}
     with learning_lanes(game, oracle.num_lanes, populations, sigma, seat, reward, device) as lanes:
         return placed(oracle.train(lanes, (0,), unit_seed(seed, unit), device, warm, progress)[0], "cpu")
+
+
+def one_response_each(
+    game: Game | Playable, oracle: Oracle, seed: int, progress: Callable[[], Progress] | None = None
+) -> Respond:
+    """Every player's best response to the meta-strategy, trained from scratch: a `respond` for `psro`.
+
+    Units are named `train/ITERATION/SEAT`. Where `progress` is given, it is called once before each training, and makes
+    what that one tells.
+    """
+
+    def respond(before: Snapshot) -> list[list[Policy]]:
+        train = partial(best_response, game, oracle, before.populations, before.sigma)
+        units = [f"train/{before.iteration + 1}/{seat}" for seat in range(len(game.agents))]
+        return [[train(seat, seed, unit, progress=progress and progress())] for seat, unit in enumerate(units)]
+
+    return respond
 
 
 def placed(policy: Policy, device: str) -> Policy:

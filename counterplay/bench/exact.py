@@ -18,12 +18,11 @@ from counterplay.bench.row import Row
 from games.exact import cfr_plus, exploitability, nash_conv
 from games.exact.agreement import random_strategy
 from games.exact.openspiel import from_openspiel, to_openspiel
-from games.game import Policy
 from games.openspiel import MAX_NODES, compiled, load, openspiel
 from games.policies import Uniform
 from marl.exact import evaluate_exact, exact_gap
 from marl.oracles.exact import Exact
-from marl.psro import Snapshot, best_response, from_payoffs, psro
+from marl.psro import from_payoffs, one_response_each, psro
 from metasolvers import zero_sum_nash
 
 GAME = "leduc_poker"
@@ -122,11 +121,7 @@ def double_oracle() -> Iterator[Point]:
     """PSRO with exact best responses and payoffs from uniform play, to NASH_CONV."""
     start = process_time()
     game = openspiel(GAME)
-
-    def respond(before: Snapshot) -> list[list[Policy]]:
-        train = partial(best_response, game, Exact(), before.populations, before.sigma)
-        return [[train(seat, 0, f"train/{before.iteration + 1}")] for seat in range(2)]
-
+    respond = one_response_each(game, Exact(), 0)
     initial = [[Uniform.of(space)] for space in game.action_spaces]
     for snapshot in psro(initial, respond, partial(evaluate_exact, game), from_payoffs(zero_sum_nash), ITERATIONS):
         table: Any = snapshot.payoffs

@@ -36,12 +36,7 @@ def psro(played: Played, seed: int, tally: Tally, oracle: Any, meta_solver: str)
 
     game = played.compiled()
     tally.steps = 0 if oracle.total_steps else None
-
-    def respond(before: Any) -> list[list[Any]]:
-        train = partial(loop.best_response, game, oracle, before.populations, before.sigma)
-        unit = f"train/{before.iteration + 1}"
-        return [[train(seat, seed, f"{unit}/{seat}", progress=tally.training())] for seat in range(len(game.agents))]
-
+    respond = loop.one_response_each(game, oracle, seed, tally.training)
     initial = [[Uniform.of(space)] for space in game.action_spaces]
     solve = loop.from_payoffs(META_SOLVERS[meta_solver].solve)
     for snapshot in loop.psro(initial, respond, partial(evaluate_exact, game), solve, ENDLESS):

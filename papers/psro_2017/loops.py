@@ -13,13 +13,12 @@ from scipy.sparse import csr_array
 
 from games import exact
 from games.exact.zero_sum import Constraints, maximin
-from games.game import Policy
 from games.policies import Uniform
 from games.tree import Tree
 from games.tree_game import TreeGame
 from marl.exact import evaluate_exact, population_parts
 from marl.oracles import Exact
-from marl.psro import Snapshot, best_response, from_payoffs, psro
+from marl.psro import from_payoffs, one_response_each, psro
 from metasolvers import meta_solver
 
 Parts = Sequence[np.ndarray]
@@ -30,11 +29,7 @@ Run = Sequence[tuple[Parts, np.ndarray]]
 
 def snapshots(game: TreeGame, solver: str, iterations: int) -> Iterator[tuple[Parts, np.ndarray]]:
     """What PSRO with exact best responses has found after 0, 1, ... iterations from uniform play: parts and sigma."""
-
-    def respond(before: Snapshot) -> list[list[Policy]]:
-        train = partial(best_response, game, Exact(), before.populations, before.sigma)
-        return [[train(seat, 0, f"train/{before.iteration + 1}/{seat}")] for seat in range(len(game.agents))]
-
+    respond = one_response_each(game, Exact(), 0)
     initial = [[Uniform.of(space)] for space in game.action_spaces]
     solve = from_payoffs(meta_solver(solver))
     for snapshot in psro(initial, respond, partial(evaluate_exact, game), solve, iterations):

@@ -11,13 +11,12 @@ from experiments.psro_openspiel import LITTLE
 from games import make
 from games.exact import TabularPolicy, cfr_plus
 from games.exact import uniform as uniform_strategy
-from games.game import Policy
 from games.policies import Uniform
 from games.tree_game import TreeGame
 from games.versus import Populations
 from marl.exact import evaluate_exact, tree_game
 from marl.oracles import DQN, Exact, Oracle
-from marl.psro import Snapshot, best_response, from_payoffs, psro
+from marl.psro import from_payoffs, one_response_each, psro
 from metasolvers import max_entropy_cce, zero_sum_nash
 
 Mixture = tuple[Populations, np.ndarray]
@@ -42,13 +41,8 @@ def cfr_average(game: TreeGame) -> Mixture:
 
 def psro_mixture(game: TreeGame) -> Mixture:
     """The meta-strategy after a few exact best responses: Nash of two players, of three a correlated equilibrium."""
-    seats = range(len(game.agents))
-    solver = zero_sum_nash if len(seats) == 2 else max_entropy_cce
-
-    def respond(before: Snapshot) -> list[list[Policy]]:
-        train = partial(best_response, game, Exact(), before.populations, before.sigma)
-        return [[train(seat, 0, f"train/{before.iteration + 1}/{seat}")] for seat in seats]
-
+    solver = zero_sum_nash if len(game.agents) == 2 else max_entropy_cce
+    respond = one_response_each(game, Exact(), 0)
     initial = [[Uniform.of(space)] for space in game.action_spaces]
     *_, last = psro(initial, respond, partial(evaluate_exact, game), from_payoffs(solver), PSRO_ITERATIONS)
     return last.populations, last.sigma

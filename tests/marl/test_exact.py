@@ -35,7 +35,7 @@ from marl.networks import policy_layers
 from marl.oracles import Exact
 from marl.policies import NeuralPolicy
 from marl.population import evaluate
-from marl.psro import best_response, from_payoffs, psro
+from marl.psro import best_response, from_payoffs, one_response_each, psro
 from metasolvers import alpha_rank, independent, zero_sum_nash
 from metasolvers import uniform as uniform_sigma
 from tests.marl.small_games import Fixed, Lock
@@ -70,11 +70,7 @@ def initial(game):
 
 def double_oracle(game, populations, solver, iterations):
     """Snapshots, and their exact gaps."""
-
-    def respond(before):
-        train = partial(best_response, game, Exact(), before.populations, before.sigma)
-        return [[train(seat, 0, f"train/{before.iteration + 1}/{seat}")] for seat in range(len(game.agents))]
-
+    respond = one_response_each(game, Exact(), 0)
     for snapshot in psro(populations, respond, partial(evaluate_exact, game), from_payoffs(solver), iterations):
         yield snapshot, exact_gap(game, snapshot.populations, snapshot.payoffs, snapshot.sigma).total.value
 

@@ -8,7 +8,7 @@ from games.normal_form import NormalForm, rock_paper_scissors
 from games.policies import Uniform
 from marl.oracles import PPO
 from marl.population import PayoffTable
-from marl.psro import best_response, from_payoffs, psro
+from marl.psro import Snapshot, best_response, from_payoffs, one_response_each, psro
 from metasolvers import META_SOLVERS, deviation_gains, nash_conv, uniform, zero_sum_nash
 from tests.golden_cases import select
 
@@ -117,14 +117,30 @@ def test_responses_maximise_the_reward_asked_for(reward, best):
     assert policy.act(observation, None, None, np.zeros((1, policy.noise_size), np.float32))[0][0] == best
 
 
-def test_a_response_is_a_pure_function_of_its_unit():
-    def weights(policy):
-        return [part.numpy() for layer in policy.layers for part in layer]
+def weights(policy):
+    return [part.numpy() for layer in policy.layers for part in layer]
 
+
+def test_a_response_is_a_pure_function_of_its_unit():
     first, again = weights(responded()), weights(responded())
     assert all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
     onward = weights(responded(start=responded()))
     assert not np.array_equal(first[0], onward[0])
+
+
+def test_everyones_response_is_of_a_unit_of_its_own_and_told_by_itself():
+    populations, told = [[Uniform.of(space)] for space in SELFISH.action_spaces], []
+
+    def progress():
+        told.append([])
+        return told[-1].append
+
+    sigma = np.ones((1, 1))
+    found = one_response_each(SELFISH, QUICK, 5, progress)(Snapshot(2, populations, None, sigma))
+    for seat, (policy,) in enumerate(found):
+        alone = best_response(SELFISH, QUICK, populations, sigma, seat, 5, f"train/3/{seat}")
+        assert all(np.array_equal(*pair) for pair in zip(weights(policy), weights(alone), strict=True))
+    assert [curve[-1]["steps"] for curve in told] == [QUICK.total_steps] * 2
 
 
 @pytest.mark.gpu

@@ -62,11 +62,15 @@ def test_the_page_shows_the_results_of_the_claims_published():
     assert {claim["quantity"] for claim in DOCUMENT["claim"]} == set(QUANTITIES)
 
 
-def test_the_figure_is_of_the_results(tmp_path):
+def test_the_figure_is_of_the_results():
     titles = {name: game["title"] for name, game in DOCUMENT["games"].items()}
     figure = picture(RESULTS["nash_conv"], titles, SOLVERS)
     assert [axis.get_title() for axis in figure.axes] == ["Kuhn poker", "Leduc poker"]
-    assert all(len(axis.lines) == len(SOLVERS) for axis in figure.axes)
+    for axis, curves in zip(figure.axes, RESULTS["nash_conv"].values(), strict=True):
+        for line, (solver, values) in zip(axis.lines, curves.items(), strict=True):
+            assert line.get_label() == f"{solver}: {SOLVERS[solver]}"
+            drawn = {i: value for i, value in enumerate(values) if i > 0 and value >= 1e-3}
+            assert dict(zip(line.get_xdata(), line.get_ydata(), strict=True)) == drawn
     assert (HERE / FIGURE).stat().st_size < 60_000
 
 
