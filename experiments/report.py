@@ -33,6 +33,7 @@ def report(run: RunFolder, config: Config, rows: Rows, figures: int, ended: Endi
     bound = measured.get("full_gap")
     folder = shlex.quote(str(run.path))
     further = [] if config.smoke else config.further
+    longer = f"{resume_command(config, ended.iterations)} {ended.options}".rstrip()
     return [
         *config.headline(last, bound and bound.get("responses")),
         *(f"  {MEASURES[metric]:<30}{shown(row):<24}{row['kind']}" for metric, row in measured.items()),
@@ -43,7 +44,7 @@ def report(run: RunFolder, config: Config, rows: Rows, figures: int, ended: Endi
         f"in {run.path}:",
         f"  report.html, {figures} figures, run.json, metrics.jsonl, summary.json, policies, snapshots",
         "next:",
-        *([f"  {resume_command(config, ended.iterations)}"] if ended.iterations is not None else []),
+        *([f"  {longer}"] if ended.iterations is not None else []),
         *(f"  {invocation()} {command} {folder}" for command in ("show", *further)),
         *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),
     ]
