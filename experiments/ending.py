@@ -28,7 +28,8 @@ def ending(rows: Rows, stop_at: float | None, patience: int | None, repeats: boo
     """Why a run with these rows has come to its end, or None.
 
     `stop_at` is the gap in the whole game, as far as it was found, that is small enough, standard errors included;
-    `patience` the iterations without success that are too many; `repeats` tells that best responses to the same are the same again.
+    `patience` the iterations without success that are too many; `repeats` tells that best responses to the same are
+    the same again.
     """
     gaps = {row["iteration"]: row for row in rows if row["metric"] == "full_gap"}
     gains: dict[int, Rows] = {}

@@ -214,7 +214,7 @@ def test_policies_that_are_never_played_need_not_be_tabulated():
 
 
 def test_a_preferred_response_is_none_of_those_that_are_never_played():
-    """Against paper, scissors beat rock by more than paper does: where they are held already, paper is new [by hand]."""
+    """Against paper, scissors beat rock by more than paper does: where they are held, paper is new [by hand]."""
     rock, paper, scissors = (TabularPolicy.of(RPS, 0, row) for row in np.eye(3))
     other = [TabularPolicy.of(RPS, 1, [0, 1, 0])]
     for own, new in (([rock], scissors), ([rock, scissors], paper), ([rock, paper], scissors)):
