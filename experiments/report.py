@@ -58,11 +58,17 @@ def _notes(config: Config, rows: Rows) -> list[str]:
     notes = []
     if idle or copies:
         notes.append(f"  {len(idle)} of {len(found)} best responses gained nothing; {copies} were there already")
-    if config.meta_solver in RANKING and getattr(config, "response", "best") == "best":
+    preferring = getattr(config, "response", "best") == "preference"
+    if config.meta_solver in RANKING and not preferring:
         notes.append(
             f"  heuristic: {config.meta_solver} with best responses by value; its theory is of preference-based"
         )
         notes.append("  ones [Muller et al. 2020]: psro-openspiel --response preference, in small games")
+    if preferring and config.meta_solver not in RANKING:
+        notes.append(
+            f"  heuristic: {config.meta_solver} with preference-based responses; their theory is of alpha_rank"
+        )
+        notes.append("  [Muller et al. 2020]: --meta-solver alpha_rank, or --response best")
     return notes
 
 
