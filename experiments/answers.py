@@ -81,7 +81,8 @@ def pipeline(
     """By level, the jobs of the iteration after `before`; those of the lowest end with it [McAleer et al. 2020,
     arXiv:2006.08555, Pipeline PSRO].
 
-    A policy is trained for as many iterations as there are levels, and goes on as level j - 1 where it was level j.
+    A policy goes on as level j - 1 where it was level j, so it is trained for as many iterations as there are levels;
+    all levels begin in the first iteration, and what ends with iteration i before that had i of them alone.
     Every level is trained against the meta-strategy of all policies below it: those of `before`, and those in training
     as the iteration before left them, so that all levels can be trained side by side. `plan` gives the jobs against a
     snapshot, `extended` the snapshot with the policies that were at a level in its iteration, `load` those of a unit.

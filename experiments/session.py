@@ -246,7 +246,8 @@ class Session:
         if iteration:
             evaluate = partial(self.values.evaluate, known=None, workers=self.workers)
             rows += answer_rows(snapshot, self.answers, self.config.reward, evaluate)
-            rows += learning_rows({job.unit: self.store.load(job.unit).curve for job in self.jobs})
+            curves = {job.unit: self.store.load(job.unit).curve for job in self.jobs}
+            rows += learning_rows(curves, "level" if self.config.pipeline > 1 else "response")
         failpoint("iteration finished")
         save_snapshot(self.folder, snapshot, self.units, self.store, {"metrics.jsonl": to_lines(rows)})
         self.latest = snapshot

@@ -203,6 +203,9 @@ def test_levels_of_a_pipeline_go_on_until_they_are_the_lowest(straight: dict[str
             assert store.load(f"train/{iteration}/0{level}").curve[-1]["steps"] == 384 // 3
     names = {unit for mine in load_run(run).iterations[-1].policies for unit in mine}
     assert all(unit.count("/") == 2 for unit in names if unit.startswith("train"))
+    told = [{key: row[key] for key in ("response", "level") if key in row} for row in gaps(run, "learner/return")]
+    assert [part for part in ({}, {"level": 1}, {"level": 2}) if part in told] == [{}, {"level": 1}, {"level": 2}]
+    assert not any("response" in part for part in told)
 
 
 @pytest.mark.slow
