@@ -102,14 +102,14 @@ def answered(
     jobs: Sequence[Job],
     policies: Sequence[Policy],
     populations: Populations,
-    same: Callable[[int, Policy, Policy], bool] | None,
+    find: Callable[[int, Policy, Sequence[Policy]], int | None] | None,
 ) -> list[Answer]:
-    """What was found, in the order of the jobs; policies that are the `same` as one of the player's are not new."""
+    """What was found, in the order of the jobs; policies that `find` finds among the player's are not new."""
     held = [list(population) for population in populations]
     answers = []
     for job, policy in zip(jobs, policies, strict=True):
         mine = held[job.player]
-        index = next((i for i, other in enumerate(mine) if same is not None and same(job.player, policy, other)), None)
+        index = find(job.player, policy, mine) if find else None
         answers.append(
             Answer(job.unit, job.player, job.target, policy, len(mine) if index is None else index, index is None)
         )

@@ -153,8 +153,8 @@ class Session:
             levels = pipeline(before, self.config.pipeline, self._jobs, self._extended, load)
         self.jobs = [job for level in levels for job in level]
         policies = self.trained(f"train/{before.iteration + 1}", self.plan.oracle, self.jobs)
-        same = None if self.config.meta_solver in COUNTING else self.values.same
-        found = answered(levels[0], policies[: len(levels[0])], before.populations, same)
+        find = None if self.config.meta_solver in COUNTING else self.values.find
+        found = answered(levels[0], policies[: len(levels[0])], before.populations, find)
         self.answers = self._by_player(found)
         new = [[answer for answer in mine if answer.new] for mine in self.answers]
         self.units = [[*had, *(answer.unit for answer in mine)] for had, mine in zip(self.units, new, strict=True)]
