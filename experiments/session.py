@@ -94,6 +94,8 @@ class Session:
         self.jobs: list[Job] = []
         self.answers: list[list[Answer]] = [[] for _ in self.players]
         """What the last iteration trained, and of it, by player, what it found."""
+        self.planned: tuple[Snapshot, list[Job]] | None = None
+        """A snapshot and the jobs that follow it, which are counted before they are done."""
         self.ended: Ending | None = None
         self.began = time.monotonic()
         self.forecast = Forecast(*self._work(0))
@@ -161,9 +163,11 @@ class Session:
         return [[answer.policy for answer in mine] for mine in new]
 
     def _jobs(self, snapshot: Snapshot) -> list[Job]:
-        name, config = f"train/{snapshot.iteration + 1}", self.config
-        warm_start = config.warm_start and self.plan.oracle.total_steps > 0
-        return jobs(snapshot, name, self.learners, self.plan.groups, self.plan.aim, warm_start)
+        if self.planned is None or self.planned[0] is not snapshot:
+            name, plan = f"train/{snapshot.iteration + 1}", self.plan
+            warm_start = self.config.warm_start and plan.oracle.total_steps > 0
+            self.planned = snapshot, jobs(snapshot, name, self.learners, plan.groups, plan.aim, warm_start)
+        return self.planned[1]
 
     def _extended(self, below: Snapshot, level: int) -> Snapshot:
         """The snapshot with the policies that were at that level of the pipeline in its iteration."""
