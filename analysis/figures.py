@@ -150,9 +150,9 @@ def convergence(run: Run) -> Figure:
     """Gaps of the meta-strategy, and what its play brings the team or every player, over the iterations."""
     figure = Figure(figsize=(WIDTH, 2.8))
     left, right = figure.subplots(1, 2, gridspec_kw={"wspace": 0.08})
-    kinds = ("exact", "exact") if run.exact else ("estimate", "lower bound")
-    intervals(left, run.series("restricted_gap"), BLUE, "o", f"among the policies found ({kinds[0]})")
-    intervals(left, run.series("full_gap"), ORANGE, "^", f"in the whole game ({kinds[1]})")
+    kind = "exact" if run.exact else "lower bound"
+    intervals(left, run.series("restricted_gap"), BLUE, "o", f"among the policies found ({kind})")
+    intervals(left, run.series("full_gap"), ORANGE, "^", f"in the whole game ({kind})")
     left.axhline(0, color="0.7", linewidth=0.8, zorder=0)
     concepts = frozenset(str(row.get("concept")) for row in run.series("full_gap"))
     title = GAP_TITLES.get(concepts, COARSE)
@@ -238,8 +238,8 @@ AGAINST = (
 FIGURES: dict[str, Drawn] = {
     "convergence": Drawn(
         convergence,
-        f"{GAP} (an estimate) and in the whole game (a lower bound, from best responses trained for it). Right, what "
-        "play of the meta-strategy brings. Bars are 95 % intervals.",
+        f"{GAP} and in the whole game (from best responses trained for it), both lower bounds. Right, what play of the "
+        "meta-strategy brings. Bars are 95 % intervals.",
         f"{GAP} and in the whole game. Right, what play of the meta-strategy brings. All values are exact.",
     ),
     "payoffs": Drawn(

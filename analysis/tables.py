@@ -50,7 +50,7 @@ class Curve(NamedTuple):
 
     player: int
     iteration: int
-    response: int  # its number among the player's in this iteration; 0 for the first
+    response: int  # its number among the player's in this iteration, or its level in a pipeline; 0 for the first
     steps: np.ndarray  # [U] environment steps
     value: np.ndarray  # [U] mean return per episode
     error: np.ndarray  # [U] its standard error; nan where none is known
@@ -165,10 +165,11 @@ def policies(run: Run) -> dict[str, list[Any]]:
 
 
 def learning_curves(run: Run) -> list[Curve]:
-    """Every best response's curve, by player, iteration and number."""
+    """Every best response's curve, by player, iteration and number or level."""
     grouped: dict[tuple[int, int, int], Rows] = {}
     for row in run.series("learner/return"):
-        grouped.setdefault((row["player"], row["iteration"], row.get("response", 0)), []).append(row)
+        number = row.get("response", row.get("level", 0))
+        grouped.setdefault((row["player"], row["iteration"], number), []).append(row)
     return [
         Curve(
             *key,

@@ -81,7 +81,8 @@ def pipeline(
     """By level, the jobs of the iteration after `before`; those of the lowest end with it [McAleer et al. 2020,
     arXiv:2006.08555, Pipeline PSRO].
 
-    A policy is trained for as many iterations as there are levels, and goes on as level j - 1 where it was level j.
+    A policy goes on as level j - 1 where it was level j, so it is trained for as many iterations as there are levels;
+    all levels begin in the first iteration, and what ends with iteration i before that had i of them alone.
     Every level is trained against the meta-strategy of all policies below it: those of `before`, and those in training
     as the iteration before left them, so that all levels can be trained side by side. `plan` gives the jobs against a
     snapshot, `extended` the snapshot with the policies that were at a level in its iteration, `load` those of a unit.
@@ -101,14 +102,14 @@ def answered(
     jobs: Sequence[Job],
     policies: Sequence[Policy],
     populations: Populations,
-    same: Callable[[int, Policy, Policy], bool] | None,
+    find: Callable[[int, Policy, Sequence[Policy]], int | None] | None,
 ) -> list[Answer]:
-    """What was found, in the order of the jobs; policies that are the `same` as one of the player's are not new."""
+    """What was found, in the order of the jobs; policies that `find` finds among the player's are not new."""
     held = [list(population) for population in populations]
     answers = []
     for job, policy in zip(jobs, policies, strict=True):
         mine = held[job.player]
-        index = next((i for i, other in enumerate(mine) if same is not None and same(job.player, policy, other)), None)
+        index = find(job.player, policy, mine) if find else None
         answers.append(
             Answer(job.unit, job.player, job.target, policy, len(mine) if index is None else index, index is None)
         )

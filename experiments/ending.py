@@ -14,7 +14,9 @@ class Ending(NamedTuple):
 
     why: str
     iterations: int | None = None
-    """How many to ask for to go on; None where more of them change nothing."""
+    """How many to ask for to go on; None where nothing is left to be found, or no room for more of them."""
+    options: str = ""
+    """Further ones that going on takes."""
 
 
 def improves(row: dict[str, Any]) -> bool:
@@ -25,8 +27,9 @@ def improves(row: dict[str, Any]) -> bool:
 def ending(rows: Rows, stop_at: float | None, patience: int | None, repeats: bool) -> Ending | None:
     """Why a run with these rows has come to its end, or None.
 
-    `stop_at` is the gap in the whole game that is small enough, standard errors included; `patience` the iterations
-    without success that are too many; `repeats` tells that best responses to the same are the same again.
+    `stop_at` is the gap in the whole game, as far as it was found, that is small enough, standard errors included;
+    `patience` the iterations without success that are too many; `repeats` tells that best responses to the same are
+    the same again.
     """
     gaps = {row["iteration"]: row for row in rows if row["metric"] == "full_gap"}
     gains: dict[int, Rows] = {}
@@ -34,9 +37,9 @@ def ending(rows: Rows, stop_at: float | None, patience: int | None, repeats: boo
         if row["metric"] == "response_gain":
             gains.setdefault(row["iteration"], []).append(row)
     if stop_at is not None and gaps:
-        last, row = max(gaps.items())
+        row = gaps[max(gaps)]
         if row["value"] + ERRORS * row["standard_error"] <= stop_at:
-            return Ending(f"the gap in the whole game of iteration {last} is at most {stop_at:g}")
+            return _small(row, stop_at)
     copies = next((row for row in reversed(rows) if row["metric"] == "duplicates"), None)
     if repeats and copies is not None and copies["value"] == len(gains[copies["iteration"]]):
         return Ending("all best responses were found before: more iterations change nothing")
@@ -48,6 +51,16 @@ def ending(rows: Rows, stop_at: float | None, patience: int | None, repeats: boo
     if _stands([row for _, row in sorted(gaps.items())], patience):
         return Ending(f"the gap in the whole game has not fallen in {patience} iterations (--patience)")
     return None
+
+
+def _small(gap: dict[str, Any], stop_at: float) -> Ending:
+    """A gap is small enough; only an exact one tells that nobody can gain more."""
+    last = gap["iteration"]
+    if gap["kind"] == "exact":
+        return Ending(f"the gap in the whole game of iteration {last} is at most {stop_at:g}")
+    found = f"best responses found a gap of at most {stop_at:g} in iteration {last}"
+    # The run would end again at once where it is told to.
+    return Ending(f"{found} (a lower bound on the whole game's)", last + 4, "--stop-at None")
 
 
 def _stands(gaps: Rows, patience: int) -> bool:

@@ -171,12 +171,14 @@ def size_rows(snapshot: "Snapshot") -> Rows:
 
 
 def restricted_gap(game: Game | Playable, solver: str, snapshot: "Snapshot", play: Play) -> Estimate:
-    """Gap of the meta-strategy among the policies found; nobody can deviate where there is but one profile."""
+    """Gap of the meta-strategy among the policies found; nobody can deviate where there is but one profile.
+
+    A lower bound on average: on the sample that selects it, another deviation than the best one may look best.
+    """
     if snapshot.sigma.size == 1:
         return Estimate(0.0, 0.0, "exact")
     nobody: list[list[Answer]] = [[] for _ in snapshot.populations]
-    gap = played_gap(game, solver, snapshot, nobody, play, f"restricted/{snapshot.iteration}")
-    return gap.total._replace(kind="estimate")
+    return played_gap(game, solver, snapshot, nobody, play, f"restricted/{snapshot.iteration}").total
 
 
 def gap_rows(
@@ -281,12 +283,15 @@ def _each_return(value: Value) -> list[Estimate]:
     return [Estimate(mean, error, "estimate") for mean, error in pairs]
 
 
-def learning_rows(curves: Mapping[str, list[dict[str, float]]]) -> Rows:
-    """The learners' reports of one iteration, by the unit of their work, an entry an update."""
+def learning_rows(curves: Mapping[str, list[dict[str, float]]], part: Literal["response", "level"]) -> Rows:
+    """The learners' reports of one iteration, by the unit of their work, an entry an update.
+
+    `part` is what the last number of a unit's name counts: a player's responses, or levels of its pipeline.
+    """
     rows = []
     for unit, curve in curves.items():
         iteration, player, *number = map(int, unit.split("/")[1:])
-        where = {"iteration": iteration, "player": player} | ({"response": number[0]} if number else {})
+        where = {"iteration": iteration, "player": player} | ({part: number[0]} if number else {})
         for report in curve:
             rows += report_rows(report, **where)
     return rows

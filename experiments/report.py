@@ -33,6 +33,7 @@ def report(run: RunFolder, config: Config, rows: Rows, figures: int, ended: Endi
     bound = measured.get("full_gap")
     folder = shlex.quote(str(run.path))
     further = [] if config.smoke else config.further
+    longer = f"{resume_command(config, ended.iterations)} {ended.options}".rstrip()
     return [
         *config.headline(last, bound and bound.get("responses")),
         *(f"  {MEASURES[metric]:<30}{shown(row):<24}{row['kind']}" for metric, row in measured.items()),
@@ -43,7 +44,7 @@ def report(run: RunFolder, config: Config, rows: Rows, figures: int, ended: Endi
         f"in {run.path}:",
         f"  report.html, {figures} figures, run.json, metrics.jsonl, summary.json, policies, snapshots",
         "next:",
-        *([f"  {resume_command(config, ended.iterations)}"] if ended.iterations is not None else []),
+        *([f"  {longer}"] if ended.iterations is not None else []),
         *(f"  {invocation()} {command} {folder}" for command in ("show", *further)),
         *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),
     ]
@@ -57,11 +58,17 @@ def _notes(config: Config, rows: Rows) -> list[str]:
     notes = []
     if idle or copies:
         notes.append(f"  {len(idle)} of {len(found)} best responses gained nothing; {copies} were there already")
-    if config.meta_solver in RANKING and getattr(config, "response", "best") == "best":
+    preferring = getattr(config, "response", "best") == "preference"
+    if config.meta_solver in RANKING and not preferring:
         notes.append(
             f"  heuristic: {config.meta_solver} with best responses by value; its theory is of preference-based"
         )
         notes.append("  ones [Muller et al. 2020]: psro-openspiel --response preference, in small games")
+    if preferring and config.meta_solver not in RANKING:
+        notes.append(
+            f"  heuristic: {config.meta_solver} with preference-based responses; their theory is of alpha_rank"
+        )
+        notes.append("  [Muller et al. 2020]: --meta-solver alpha_rank, or --response best")
     return notes
 
 

@@ -94,6 +94,8 @@ class Session:
         self.jobs: list[Job] = []
         self.answers: list[list[Answer]] = [[] for _ in self.players]
         """What the last iteration trained, and of it, by player, what it found."""
+        self.planned: tuple[Snapshot, list[Job]] | None = None
+        """A snapshot and the jobs that follow it, which are counted before they are done."""
         self.ended: Ending | None = None
         self.began = time.monotonic()
         self.forecast = Forecast(*self._work(0))
@@ -153,17 +155,19 @@ class Session:
             levels = pipeline(before, self.config.pipeline, self._jobs, self._extended, load)
         self.jobs = [job for level in levels for job in level]
         policies = self.trained(f"train/{before.iteration + 1}", self.plan.oracle, self.jobs)
-        same = None if self.config.meta_solver in COUNTING else self.values.same
-        found = answered(levels[0], policies[: len(levels[0])], before.populations, same)
+        find = None if self.config.meta_solver in COUNTING else self.values.find
+        found = answered(levels[0], policies[: len(levels[0])], before.populations, find)
         self.answers = self._by_player(found)
         new = [[answer for answer in mine if answer.new] for mine in self.answers]
         self.units = [[*had, *(answer.unit for answer in mine)] for had, mine in zip(self.units, new, strict=True)]
         return [[answer.policy for answer in mine] for mine in new]
 
     def _jobs(self, snapshot: Snapshot) -> list[Job]:
-        name, config = f"train/{snapshot.iteration + 1}", self.config
-        warm_start = config.warm_start and self.plan.oracle.total_steps > 0
-        return jobs(snapshot, name, self.learners, self.plan.groups, self.plan.aim, warm_start)
+        if self.planned is None or self.planned[0] is not snapshot:
+            name, plan = f"train/{snapshot.iteration + 1}", self.plan
+            warm_start = self.config.warm_start and plan.oracle.total_steps > 0
+            self.planned = snapshot, jobs(snapshot, name, self.learners, plan.groups, plan.aim, warm_start)
+        return self.planned[1]
 
     def _extended(self, below: Snapshot, level: int) -> Snapshot:
         """The snapshot with the policies that were at that level of the pipeline in its iteration."""
@@ -246,7 +250,8 @@ class Session:
         if iteration:
             evaluate = partial(self.values.evaluate, known=None, workers=self.workers)
             rows += answer_rows(snapshot, self.answers, self.config.reward, evaluate)
-            rows += learning_rows({job.unit: self.store.load(job.unit).curve for job in self.jobs})
+            curves = {job.unit: self.store.load(job.unit).curve for job in self.jobs}
+            rows += learning_rows(curves, "level" if self.config.pipeline > 1 else "response")
         failpoint("iteration finished")
         save_snapshot(self.folder, snapshot, self.units, self.store, {"metrics.jsonl": to_lines(rows)})
         self.latest = snapshot

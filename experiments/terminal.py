@@ -101,7 +101,7 @@ class LiveTable:
         # Bare, so that the rows of an ordinary run fit 80 columns.
         table = Table(*columns, caption=self.view.caption, box=None, pad_edge=False, padding=(0, 1, 0, 0))
         for cells in self.rows:
-            table.add_row(*(cells.get(name, "").replace("at least", "≥") for name in self.view.columns))
+            table.add_row(*(cells.get(name, "").replace("at least ", "≥") for name in self.view.columns))
         return Group(table, Text(self.status, style="dim"))
 
 

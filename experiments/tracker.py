@@ -54,7 +54,7 @@ class TensorBoard:
             # A learner's curve is one chart per iteration and player; other metrics run over the iterations.
             learning = f"/{row['iteration']}" if {"step", "iteration"} <= row.keys() else ""
             player = f"/player_{row['player']}" if "player" in row else ""
-            player += f"/response_{row['response']}" if "response" in row else ""
+            player += "".join(f"/{part}_{row[part]}" for part in ("response", "level") if part in row)
             play = f"/{row['play']}" if "play" in row else ""
             step = row.get("step", row.get("iteration"))
             self.writer.add_scalar(row["metric"] + learning + player + play, row["value"], step)

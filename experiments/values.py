@@ -10,6 +10,7 @@ from analysis.numbers import shown
 from experiments.answers import Answer
 from experiments.measures import Duels, Play, Rows, correlated, duel_rows, exact_rows, find, gap_rows, measure
 from experiments.terminal import MEASURED, VALUE, View, computed, played
+from games.exact.populations import own_plans
 from games.game import Game, Playable, Policy
 from games.tree_game import TreeGame
 from games.versus import Populations
@@ -43,8 +44,8 @@ class Values(Protocol):
     def gap(self, snapshot: "Snapshot", answers: Answers, unit: str, workers: Workers) -> Rows:
         """Rows of the gap in the whole game of the last iteration, from fresh `answers` to it."""
 
-    def same(self, player: int, one: Policy, other: Policy) -> bool:
-        """Whether two policies of a player are the same, as far as this can tell."""
+    def find(self, player: int, policy: Policy, population: Sequence[Policy]) -> int | None:
+        """Which of a player's policies is the same as this one, as far as can be told; None where none is."""
 
     def cells(self, rows: Rows) -> dict[str, str]:
         """What the columns of the view show of an iteration, beside its number."""
@@ -92,8 +93,8 @@ class Played:
     def cells(self, rows: Rows) -> dict[str, str]:
         return {name: shown(find(rows, metric)) for metric, name in MEASURED.items()}
 
-    def same(self, player: int, one: Policy, other: Policy) -> bool:
-        return same_files(one, other)
+    def find(self, player: int, policy: Policy, population: Sequence[Policy]) -> int | None:
+        return next((i for i, other in enumerate(population) if same_files(policy, other)), None)
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,8 @@ class Computed:
         shares = {"policies": find(rows, "policies_per_player"), gap["concept"]: gap, VALUE: value}
         return {name: shown(row) for name, row in shares.items()}
 
-    def same(self, player: int, one: Policy, other: Policy) -> bool:
-        mine, others = (policy_part(self.game, policy, player) for policy in (one, other))
-        return np.array_equal(mine, others)
+    def find(self, player: int, policy: Policy, population: Sequence[Policy]) -> int | None:
+        # Not by what they would play where their own moves never lead.
+        parts = np.stack([policy_part(self.game, each, player) for each in (policy, *population)])
+        plan, *held = own_plans(self.game.tree, player, parts)
+        return next((i for i, other in enumerate(held) if np.array_equal(plan, other)), None)

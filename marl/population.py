@@ -238,7 +238,7 @@ def full_gap(
 
     A player's best candidate (or staying, for a gain of 0) is selected on `episodes` episodes and scored, against the
     meta-strategy's own value, on as many others. In expectation the gap can only be larger: a better deviation may
-    exist that no oracle found. Without responses this estimates the gap restricted to the policies found.
+    exist that no oracle found. Without responses this bounds the gap restricted to the policies found.
     """
 
     def values(deviations: dict[str, tuple[int, Policy] | None]) -> dict[str, Value]:

@@ -8,7 +8,9 @@ import numpy as np
 from games.game import Game, Playable, Policy
 from games.versus import Populations, checked_sigma
 from marl.population import HERE, Estimate, FullGap, Value, deviating, mixture_values
+from marl.targets import PLAYED
 from marl.workers import Workers
+from metasolvers import marginal
 
 Responses = Sequence[Sequence[Sequence[Policy]]]
 """[player][k]: policies found against the others' play given that the player is told its policy k."""
@@ -41,10 +43,10 @@ def full_ce_gap(
     joint = checked_sigma(populations, sigma)
     _check_responses(populations, responses)
     masses = {
-        Told(seat, int(k)): float(marginal[k])
+        Told(seat, k): mass
         for seat in range(joint.ndim)
-        for marginal in [_marginal(joint, seat)]
-        for k in np.flatnonzero(marginal)
+        for k, mass in enumerate(marginal(joint, seat).tolist())
+        if mass > PLAYED
     }
     candidates = {told: [*populations[told.seat], *responses[told.seat][told.policy]] for told in masses}
 
@@ -84,10 +86,6 @@ def _sum(estimates: Sequence[Estimate]) -> Estimate:
     """Of estimates from different samples."""
     value, error = sum(each.value for each in estimates), np.hypot.reduce([each.standard_error for each in estimates])
     return Estimate(value, float(error), "lower bound")
-
-
-def _marginal(joint: np.ndarray, seat: int) -> np.ndarray:
-    return joint.sum(axis=tuple(axis for axis in range(joint.ndim) if axis != seat))
 
 
 def _check_responses(populations: Populations, responses: Responses) -> None:

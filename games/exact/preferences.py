@@ -50,8 +50,9 @@ def preference_response(tree: Tree, parts: Sequence[ArrayLike], sigma: ArrayLike
     joint = checked_sigma([np.asarray(population) for population in parts], sigma)
     plans, table = checked_populations(tree, parts), payoff_table(tree, parts)
     mass, held = (_by_policy(array, player) for array in (joint, table[player]))
-    met = mass.any(axis=0)
-    mass, held, earned = mass[:, met], held[:, met], _sequence_payoffs(tree, plans, player)[met]
+    own, met = mass.any(axis=1), mass.any(axis=0)
+    mass, held = mass[np.ix_(own, met)], held[np.ix_(own, met)]
+    earned = _sequence_payoffs(tree, plans, player)[met]
     pure = pure_plans(tree, player)
     threshold = held + ROUNDING * np.abs(tree.nodes.rewards).max()
     preferred, value = np.empty(len(pure)), np.empty(len(pure))

@@ -54,6 +54,6 @@ class Preference(Exact):
         start: Mapping[int, Policy] | None = None,
     ) -> Learner:
         """As `Exact.learner`; raises ValueError also for a seat with too many pure strategies (`check_enumerable`)."""
-        from marl.oracles.exact_learner import ExactLearner
+        from marl.oracles.exact_learner import PreferenceLearner
 
-        return ExactLearner(lanes, seats, preference=True)
+        return PreferenceLearner(lanes, seats)

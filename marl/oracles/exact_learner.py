@@ -16,12 +16,9 @@ from metasolvers import marginal
 
 
 class ExactLearner:
-    """Implements `marl.oracles.Learner`; see `Exact.learner`, and `Preference.learner` for a preference-based answer.
+    """Implements `marl.oracles.Learner`; see `Exact.learner`. Before its first update, it plays uniformly."""
 
-    Before its first update, it plays uniformly.
-    """
-
-    def __init__(self, lanes: Lanes, seats: Sequence[int], preference: bool = False):
+    def __init__(self, lanes: Lanes, seats: Sequence[int]):
         if not isinstance(lanes, Versus) or len(lanes.seats) != 1 or len(seats) != 1:
             raise ValueError(
                 f"the exact oracle answers for one seat of games.versus.Versus, got lanes {type(lanes).__name__} for "
@@ -33,40 +30,34 @@ class ExactLearner:
         self.game = tree_game(inner.game if isinstance(inner, GameLanes) else inner)
         self.tree = with_team_reward(self.game.tree, share) if share else self.game.tree
         self.part = uniform(self.tree)[self.tree.slots(self.seat)]
-        self.preference = preference
-        for player in range(self.tree.players if preference else 0):
-            check_enumerable(self.tree, player)
         self.parts, self.sigma = self._played(lanes.cast)
         self.finished = False
 
     def _played(self, cast: Cast) -> tuple[list[np.ndarray], np.ndarray]:
-        """What those who are ever played play, and their joint distribution.
-
-        The seat's own policies are summed out, unless it is asked for what is preferred to them.
-        """
-        joint = cast.sigma if self.preference else cast.sigma.sum(axis=self.seat, keepdims=True)
+        """What the seat's own policies play, and the others' that are ever played; and their joint distribution."""
+        own, joint = self._own(cast)
         played = [np.flatnonzero(marginal(joint, player)).tolist() for player in range(joint.ndim)]
+        played[self.seat] = list(range(len(own)))
         parts = [
-            self.part[None]
-            if player == self.seat and not self.preference
+            own
+            if player == self.seat
             else np.stack([policy_part(self.game, cast.populations[player][index], player) for index in indices])
             for player, indices in enumerate(played)
         ]
         return parts, joint[np.ix_(*played)]
+
+    def _own(self, cast: Cast) -> tuple[np.ndarray, np.ndarray]:
+        """[k, S_seat] what the answer is compared with, and sigma with these for the seat: here it is with nothing."""
+        return self.part[None], cast.sigma.sum(axis=self.seat, keepdims=True)
 
     @property
     def policies(self) -> dict[int, Policy]:
         return {self.name: TabularPolicy.of(self.game, self.seat, self.part)}
 
     def update(self) -> dict[str, float]:
-        """Find the best response; `return` is what it earns, `preferred` how often it beats its own policy."""
-        self.finished = True
-        if self.preference:
-            preferred = preference_response(self.tree, self.parts, self.sigma, self.seat)
-            self.part = preferred.part
-            return {"update": 1, "steps": 0, "preferred": preferred.value}
+        """Find the best response; `return` is what it earns."""
         response = mixture_responses(self.tree, self.parts, self.sigma)[self.seat]
-        self.part = response.part
+        self.part, self.finished = response.part, True
         return {"update": 1, "steps": 0, "return": response.value}
 
     def state_dict(self) -> dict[str, Any]:
@@ -74,6 +65,26 @@ class ExactLearner:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.part, self.finished = state["part"], state["finished"]
+
+
+class PreferenceLearner(ExactLearner):
+    """See `Preference.learner`."""
+
+    def __init__(self, lanes: Lanes, seats: Sequence[int]):
+        super().__init__(lanes, seats)
+        for player in range(self.tree.players):
+            check_enumerable(self.tree, player)
+
+    def _own(self, cast: Cast) -> tuple[np.ndarray, np.ndarray]:
+        """All policies of the seat: the answer is to be none of them, also of those that sigma never plays."""
+        own = [policy_part(self.game, policy, self.seat) for policy in cast.populations[self.seat]]
+        return np.stack(own), cast.sigma
+
+    def update(self) -> dict[str, float]:
+        """Find the response; `preferred` is how often it beats the seat's own policy."""
+        preferred = preference_response(self.tree, self.parts, self.sigma, self.seat)
+        self.part, self.finished = preferred.part, True
+        return {"update": 1, "steps": 0, "preferred": preferred.value}
 
 
 def with_team_reward(tree: Tree, share: float) -> Tree:

@@ -73,7 +73,7 @@ def _metrics(rng: np.random.Generator, iteration: int, players: int) -> list[dic
 
     rows: list[dict] = [
         {"iteration": iteration, "metric": "policies_per_player", "value": iteration + 1, "kind": "exact"},
-        row("restricted_gap", 40 / (iteration + 1), 3.0),
+        row("restricted_gap", 40 / (iteration + 1), 3.0, "lower bound"),
         row("team_return", 5200 + 100 * iteration, 30.0),
     ]
     if iteration:

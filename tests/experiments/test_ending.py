@@ -12,8 +12,8 @@ from marl.population import PayoffTable
 from metasolvers import deviation_gains
 
 
-def gap(iteration, value, error=0.0):
-    return {"metric": "full_gap", "iteration": iteration, "value": value, "standard_error": error}
+def gap(iteration, value, error=0.0, kind="lower bound"):
+    return {"metric": "full_gap", "iteration": iteration, "value": value, "standard_error": error, "kind": kind}
 
 
 def found(iteration, *gains, copies=0, error=0.0):
@@ -25,9 +25,14 @@ def found(iteration, *gains, copies=0, error=0.0):
 def test_a_gap_is_small_enough_with_its_errors(value, error, ends):
     told = ending([gap(0, 1), gap(1, value, error)], 0.1, None, False)
     assert (told is not None) == ends
-    if told:
-        assert told.why == "the gap in the whole game of iteration 1 is at most 0.1"
-        assert told.iterations is None
+
+
+def test_only_an_exact_gap_is_that_of_the_whole_game():
+    """What best responses found may be less: there is reason to go on."""
+    exact, played = (ending([gap(5, 0.05, kind=kind)], 0.1, None, False) for kind in ("exact", "lower bound"))
+    assert exact == ("the gap in the whole game of iteration 5 is at most 0.1", None, "")
+    found = "best responses found a gap of at most 0.1 in iteration 5 (a lower bound on the whole game's)"
+    assert played == (found, 9, "--stop-at None")
 
 
 def test_only_the_last_gap_counts():

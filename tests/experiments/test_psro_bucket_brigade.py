@@ -146,8 +146,9 @@ def test_the_folder_holds_what_it_promises(finished: Path) -> None:
 def test_every_metric_says_what_kind_of_number_it_is(finished: Path) -> None:
     rows = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
     assert {row["kind"] for row in rows} == {"exact", "estimate", "lower bound"}
-    gaps = [(row["iteration"], row["kind"]) for row in rows if row["metric"] == "full_gap"]
-    assert gaps == [(0, "lower bound"), (1, "lower bound")]
+    for metric, first in (("restricted_gap", "exact"), ("full_gap", "lower bound")):
+        gaps = [(row["iteration"], row["kind"]) for row in rows if row["metric"] == metric]
+        assert gaps == [(0, first), (1, "lower bound")]
     for row in rows:
         assert "standard_error" in row or row["kind"] == "exact" or row["metric"].startswith("learner/")
 

@@ -12,7 +12,8 @@ from analysis.load import load_run
 from experiments.psro import main as any_game
 from experiments.psro_bucket_brigade import main as bucket_brigade
 from experiments.psro_openspiel import main, parse
-from games.exact import mixture_gains, recommendation_gains
+from experiments.values import Computed
+from games.exact import TabularPolicy, mixture_gains, recommendation_gains
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
 from marl.exact import population_parts
 from marl.psro import Snapshot
@@ -203,6 +204,9 @@ def test_levels_of_a_pipeline_go_on_until_they_are_the_lowest(straight: dict[str
             assert store.load(f"train/{iteration}/0{level}").curve[-1]["steps"] == 384 // 3
     names = {unit for mine in load_run(run).iterations[-1].policies for unit in mine}
     assert all(unit.count("/") == 2 for unit in names if unit.startswith("train"))
+    told = [{key: row[key] for key in ("response", "level") if key in row} for row in gaps(run, "learner/return")]
+    assert [part for part in ({}, {"level": 1}, {"level": 2}) if part in told] == [{}, {"level": 1}, {"level": 2}]
+    assert not any("response" in part for part in told)
 
 
 @pytest.mark.slow
@@ -218,6 +222,41 @@ def test_copies_are_added_again_where_they_count(tmp_path: Path) -> None:
     assert main(["--game", "matrix_pd", "--meta-solver", "uniform", "--iterations", "3", "--run-dir", str(run)]) == 0
     assert [len(population) for population in last_of(run).populations] == [4, 4]
     assert [row["value"] for row in gaps(run, "duplicates")] == [0, 0, 0]
+
+
+def test_responses_that_differ_where_they_never_come_are_the_same() -> None:
+    """The first player of Kuhn poker who always bets is never asked again."""
+    game = parse([]).make_game()
+    tree, mine = game.tree, game.tree.slots(0).tolist()
+    first, again = (
+        [s for s in tree.states(0) if (tree.information.parent[s] == tree.num_slots) == at] for at in (1, 0)
+    )
+
+    def playing(passes: int | None) -> TabularPolicy:
+        """Who bets everywhere, but for one information state."""
+        moves = {state: tree.information.offset[state] + (state != passes) for state in tree.states(0)}
+        return TabularPolicy.of(game, 0, [float(slot in moves.values()) for slot in mine])
+
+    bets = playing(None)
+    assert Computed(game, "zero_sum_nash").find(0, bets, [playing(first[0]), playing(again[0])]) == 1
+    assert Computed(game, "zero_sum_nash").find(0, bets, [playing(state) for state in first]) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--response", "preference"], "heuristic: zero_sum_nash with preference-based responses"),
+        (["--meta-solver", "response_graph"], "heuristic: response_graph with best responses by value"),
+        (["--meta-solver", "response_graph", "--response", "preference"], None),
+        ([], None),
+    ],
+)
+def test_what_no_theory_is_of_is_said(
+    options: list[str], told: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--game", "matrix_rps", "--iterations", "1", *options, "--run-dir", str(tmp_path / "run")]) == 0
+    out = capsys.readouterr().out
+    assert told in out if told else "heuristic" not in out
 
 
 def test_nothing_new_ends_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,6 +33,7 @@ from marl.exact import (
 )
 from marl.networks import policy_layers
 from marl.oracles import Exact
+from marl.oracles.exact import Preference
 from marl.policies import NeuralPolicy
 from marl.population import evaluate
 from marl.psro import best_response, from_payoffs, one_response_each, psro
@@ -206,6 +207,16 @@ def test_policies_that_are_never_played_need_not_be_tabulated():
     np.testing.assert_array_equal(policy.table, alone.table)
     with pytest.raises(ValueError, match="must tell its probabilities"):
         best_response(KUHN, Exact(), populations, sigma, 1, 0, "train/1/0")
+
+
+def test_a_preferred_response_is_none_of_those_that_are_never_played():
+    """Against paper, scissors beat rock by more than paper does: where they are held, paper is new [by hand]."""
+    rock, paper, scissors = (TabularPolicy.of(RPS, 0, row) for row in np.eye(3))
+    other = [TabularPolicy.of(RPS, 1, [0, 1, 0])]
+    for own, new in (([rock], scissors), ([rock, scissors], paper), ([rock, paper], scissors)):
+        sigma = np.eye(len(own))[:, :1]
+        answer = best_response(RPS, Preference(), [own, other], sigma, 0, 0, "train/1/0")
+        np.testing.assert_array_equal(answer.table, new.table)
 
 
 def test_before_its_update_the_learner_plays_uniformly():

@@ -50,6 +50,13 @@ def test_broken_lights_are_not():
     assert list(gap.chosen) == [{0: 1, 1: 0}, {0: 1, 1: 0}]
 
 
+def test_what_is_told_by_rounding_alone_is_not_played():
+    sigma = np.array([[1.0, 0.0], [0.0, 3e-19]])
+    gap = full_ce_gap(CHICKEN, [[HEADS, TAILS]] * 2, sigma, nobody([[HEADS, TAILS]] * 2), 50, 0, "dust")
+    assert gap.total.value == 2 * 2
+    assert list(gap.chosen) == [{0: 1}, {0: 1}]
+
+
 def test_responses_are_to_one_recommendation_only():
     """Told heads, the second player of matching pennies knows what the first shows, but has only heads itself."""
     populations, sigma = [[HEADS, TAILS], [HEADS, HEADS]], np.array([[0.5, 0.0], [0.0, 0.5]])
