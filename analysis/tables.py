@@ -168,7 +168,7 @@ def learning_curves(run: Run) -> list[Curve]:
     """Every best response's curve, by player, iteration and number or level."""
     grouped: dict[tuple[int, int, int], Rows] = {}
     for row in run.series("learner/return"):
-        number = row.get("response", row.get("level", 0))
+        number = row.get("response") or row.get("level") or 0
         grouped.setdefault((row["player"], row["iteration"], number), []).append(row)
     return [
         Curve(
