@@ -15,7 +15,7 @@ from experiments import openspiel_baselines
 from experiments.baselines.__main__ import measured
 from experiments.baselines.games import GAMES, random_payoffs
 from experiments.baselines.measured import Measure, Tally, watch
-from experiments.baselines.rows import OURS, RL_ORACLES, ROWS, SEEDS, THEIRS, Row
+from experiments.baselines.rows import OURS, PEER, RL_ORACLES, ROWS, SEEDS, Row
 from experiments.openspiel_baselines import alone, main, wanted
 from games.exact import check_zero_sum, nash_conv, uniform
 
@@ -95,7 +95,7 @@ def test_algorithms_are_paired() -> None:
     for row in ROWS.values():
         others = [other for other in ROWS.values() if other.algorithm == row.algorithm and other.whose != row.whose]
         assert others, row.algorithm
-        if row.whose == THEIRS:
+        if row.whose == PEER:
             assert set(row.games) <= {game for other in others for game in other.games}
     keys = wanted(GAMES, ROWS, ())
     assert len(keys) == len(set(keys))
