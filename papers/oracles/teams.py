@@ -67,10 +67,10 @@ def trained(game: Game, oracle: JointTraining, seed: int) -> tuple[list[Any], Cu
     return [policies[seat] for seat in seats], curve
 
 
-def team_return(game: Game, policies: list[Policy], seed: int) -> tuple[float, float]:
+def team_return(game: Game, policies: list[Policy], seed: int, episodes: int = EPISODES) -> tuple[float, float]:
     """Mean return of the whole team an episode, and its standard error."""
-    returns = play(game, [policies], EPISODES, seed, ["final"]).returns[0].sum(axis=-1)
-    return float(returns.mean()), float(returns.std(ddof=1) / np.sqrt(EPISODES))
+    returns = play(game, [policies], episodes, seed, ["final"]).returns[0].sum(axis=-1)
+    return float(returns.mean()), float(returns.std(ddof=1) / np.sqrt(episodes))
 
 
 @cache

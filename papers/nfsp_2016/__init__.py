@@ -1,0 +1,1 @@
+"""Neural fictitious self-play [Heinrich & Silver 2016]: what is published, and what ours reaches."""
