@@ -46,8 +46,8 @@ The same games, by OpenSpiel's game strings, solved by our algorithms and by Ope
 missing in [results.jsonl]({folder}/results.jsonl), which also holds every row's settings and versions, and writes this
 page and its figures from it. Every row is a process of one thread with a budget of CPU seconds, imports and the
 measuring of NashConv excluded, compiling our game trees included. NashConv is exact; where a meta-strategy is
-correlated, it is that of the product of its marginals. Values are medians over seeds (three of those that learn or
-sample). Ours trains PSRO's best responses with the settings in the file, and computes payoffs exactly; OpenSpiel's rows
+correlated, it is that of the product of its marginals. Values are medians over the seeds in
+the file: by default three of those that learn or sample. Ours trains PSRO's best responses with the settings in the file, and computes payoffs exactly; OpenSpiel's rows
 have the settings of its examples, which estimate every payoff by 1,000 episodes. Environment steps are moves, those of
 such episodes included.
 
