@@ -47,7 +47,8 @@ missing in [results.jsonl]({folder}/results.jsonl), which also holds every row's
 page and its figures from it. Every row is a process of one thread with a budget of CPU seconds, imports and the
 measuring of NashConv excluded, compiling our game trees included. NashConv is exact; where a meta-strategy is
 correlated, it is that of the product of its marginals. Values are medians over the seeds in
-the file: by default three of those that learn or sample. Ours trains PSRO's best responses with the settings in the file, and computes payoffs exactly; OpenSpiel's rows
+the file: by default three of those that learn or sample.
+Ours trains PSRO's best responses with the settings in the file, and computes payoffs exactly; OpenSpiel's rows
 have the settings of its examples, which estimate every payoff by 1,000 episodes. Environment steps are moves, those of
 such episodes included.
 
