@@ -80,14 +80,28 @@ def state(path: Path) -> State:
     if is_locked(path):
         return "running"
     try:
-        summary = json.loads((path / "summary.json").read_bytes())
-        last = summary["steps" if "steps" in summary else "iteration"]
+        summary = read_summary(path)
     except FileNotFoundError:
         return "interrupted"
+    whole = "steps" in summary or summary["iteration"] == len(iteration_folders(path)) - 1
+    return "finished" if whole else "interrupted"
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """What summary.json of a run holds (docs/run_folder.md).
+
+    Raises FileNotFoundError before a run has come to its end, ValueError for a summary that is none.
+    """
+    try:
+        summary = json.loads((path / "summary.json").read_bytes())
+        summary["steps" if "steps" in summary else "iteration"]
+        if "ended" in summary:  # runs of versions before it lack it
+            summary["ended"]["why"], summary["ended"]["iterations"], summary["ended"]["options"]
+    except FileNotFoundError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path / 'summary.json'} is not as the run wrote it ({error})") from error
-    whole = "steps" in summary or last == len(iteration_folders(path)) - 1
-    return "finished" if whole else "interrupted"
+    return summary
 
 
 def is_locked(path: Path) -> bool:

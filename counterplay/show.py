@@ -11,7 +11,7 @@ from rich.console import RenderableType
 
 from analysis.load import Run, command_of, flat, load_run, read_settings
 from analysis.numbers import shown
-from analysis.runs import Listed, glance
+from analysis.runs import Listed, glance, read_summary
 from analysis.tables import LEAST_SHARE, MEASURES, duel_table, iteration_table, measures, profile_table
 from analysis.trainings import Trained, curve_table, evaluation_table, learned_return, load_training
 from counterplay.screen import Screen, age, bare_table
@@ -99,13 +99,18 @@ def _found(run: Run) -> Iterator[RenderableType]:
 def _next(run: Run, listed: Listed) -> Iterator[str]:
     folder = shlex.quote(str(listed.path))
     go_on = f"{invocation()} {run.command} --run-dir {folder} --resume"
+    ended = read_summary(run.path).get("ended") if listed.state == "finished" else None
+    if ended:
+        yield f"ended: {ended['why']}"
     yield "next:"
     if listed.state == "running":
         yield "  a process is writing to it: look again later"
     elif listed.state == "interrupted":
         yield f"  {go_on}"
     else:
-        yield f"  {go_on} --iterations {(listed.iterations or 0) + 4}"
+        more, options = (ended["iterations"], ended["options"]) if ended else ((listed.iterations or 0) + 4, "")
+        if more is not None:
+            yield f"  {go_on} --iterations {more} {options}".rstrip()
         if run.command == "psro":  # others' scripted replies are not known
             yield f"  {invocation()} responses {folder}"
     yield f"  {invocation()} report {folder}"

@@ -29,7 +29,7 @@ def report(run: RunFolder, config: Config, rows: Rows, figures: int, ended: Endi
     """Lines that say what was measured and how, also in summary.json, why the run ended, and what to do next."""
     final = summary(rows)
     last, measured = final["iteration"], final["measured"]
-    run.write_json("summary.json", final)
+    run.write_json("summary.json", final | {"ended": ended._asdict()})
     bound = measured.get("full_gap")
     folder = shlex.quote(str(run.path))
     further = [] if config.smoke else config.further

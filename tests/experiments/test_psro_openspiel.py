@@ -128,9 +128,16 @@ def test_a_killed_process_leaves_a_run_that_resumes(runs: dict[str, Path], tmp_p
     assert contents(run) == contents(runs["exact"])
 
 
-def test_a_run_that_has_got_there_is_gone_on_with_when_asked_for_less(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_run_that_has_got_there_is_gone_on_with_when_asked_for_less(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = tmp_path / "run"
     assert main(["--stop-at", "0.2", "--run-dir", str(run)]) == 0
+    capsys.readouterr()
+    assert show([str(run)]) == 0
+    shown = capsys.readouterr().out
+    assert "ended: the gap in the whole game of iteration 3 is at most 0.2" in shown
+    assert "--resume" not in shown  # it would end at once
     found = gaps(run)
     assert found[-1]["value"] <= 0.2 < found[-2]["value"]
     before = contents(run)
@@ -166,7 +173,7 @@ def test_runs_are_listed_shown_and_reported_with_figures(
     assert glance(run).gap["kind"] == "exact"
     assert show([str(run)]) == 0
     out = capsys.readouterr().out
-    assert "psro-openspiel --run-dir" in out
+    assert ("psro-openspiel --run-dir" in out) == (kind != "exact")  # there nothing is left to be gained
     assert "responses" not in out
     assert "± 0" not in out
     page = html(load_run(run)).decode()
