@@ -42,10 +42,10 @@ class NFSP(Oracle):
     dqn: DQN = field(
         default_factory=lambda: DQN(
             steps=2_000_000,
-            num_lanes=256,
+            num_lanes=1024,
             horizon=1,
-            gradient_steps=2,
-            minibatch=256,
+            gradient_steps=4,
+            minibatch=512,
             learning_rate=2e-3,
             anneal=False,
             gamma=1.0,

@@ -128,12 +128,14 @@ LEDUC = NFSP(
     dqn=replace(
         NFSP().dqn,
         steps=3_000_000,
+        num_lanes=256,
         horizon=8,
         gradient_steps=8,
+        minibatch=256,
         capacity=32_768,
         epsilon_start=1.0,
-        epsilon_end=0.05,
-        epsilon_share=0.6,
+        epsilon_end=0.1,
+        epsilon_share=0.9,
         hidden=(128,),
     ),
     hidden=(128,),
@@ -147,7 +149,7 @@ BRIGADE = NFSP(
 TASKS = {
     "kuhn": Task(
         "Kuhn poker",
-        NFSP(dqn=replace(NFSP().dqn, steps=1_000_000)),
+        NFSP(),
         partial(poker, game="openspiel:kuhn_poker"),
         "exploitability",
         0.05,
@@ -160,7 +162,6 @@ TASKS = {
         partial(poker, game="openspiel:leduc_poker"),
         "exploitability",
         0.2,
-        seeds=(0,),
     ),
     "rest_trap": Task(
         "Bucket Brigade rest_trap", BRIGADE, partial(brigade, game=BucketBrigade("rest_trap")), "share", 0.5
