@@ -142,6 +142,7 @@ def page(lines: Sequence[Line], folder: str, figures: Sequence[str]) -> str:
         + table(RANKED, map(ranked_cells, ranked(lines))),
         "## Where OpenSpiel is ahead\n\n" + "\n".join(behind(lines)),
         "## What could not run\n\n" + "\n".join(failures(lines)),
+        "## Days\n\nSeconds of different days may be of different machines.\n\n" + table(("day", "rows"), days(lines)),
         "## Imports\n\nCPU seconds, not part of the above.\n\n" + table(("row", "seconds"), imports(lines)),
         "## Figures\n\n" + "\n\n".join(f"![{titles[game]}]({folder}/{game}.png)" for game in figures),
     ]
@@ -214,6 +215,18 @@ def failures(lines: Sequence[Line]) -> list[str]:
             told.setdefault((line["row"], line["error"] + advice), []).append(line["title"])
     where = {key: ", ".join(dict.fromkeys(titles)) for key, titles in told.items()}
     return [f"- {row} on {where[row, why]}: {why}" for row, why in told] or ["Everything ran."]
+
+
+def days(lines: Sequence[Line]) -> list[list[str]]:
+    """What was measured on every day: whole rows, or on which games."""
+    told = []
+    for day in sorted(names(lines, "day")):
+        rows = []
+        for row in names(of(lines, day=day), "row"):
+            then, ever = ({line["title"] for line in of(lines, row=row, **at)} for at in ({"day": day}, {}))
+            rows.append(row if then == ever else f"{row} ({'; '.join(sorted(then))})")
+        told.append([day, ", ".join(rows)])
+    return told
 
 
 def imports(lines: Sequence[Line]) -> list[list[str]]:

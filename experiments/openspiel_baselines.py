@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -71,7 +72,8 @@ def compare(
 
     def run(game: str, row: str, seed: int) -> dict[str, Any]:
         seconds = budget or GAMES[game].seconds * ROWS[row].patience
-        line = {**about(game, row), "seed": seed, "budget": seconds, **alone(game, row, seed, seconds)}
+        known = about(game, row) | {"seed": seed, "budget": seconds, "day": f"{datetime.now(UTC):%Y-%m-%d}"}
+        line = known | alone(game, row, seed, seconds)
         print(f"{game} {row} seed {seed}: {_outcome(line)}", flush=True)
         return line
 

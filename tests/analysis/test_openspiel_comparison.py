@@ -9,7 +9,7 @@ import pytest
 from analysis import notebook
 from analysis.comparison import pair
 from analysis.lines import Line, complete, read
-from analysis.openspiel_comparison import behind, failures, write
+from analysis.openspiel_comparison import behind, days, failures, write
 from counterplay.main import main
 from tests.analysis.test_notebook import JUPYTER, executed, prose
 
@@ -18,6 +18,7 @@ def line(whose: str, points: list, algorithm: str = "NFSP", game: str = "kuhn", 
     """What the command writes of a row and seed."""
     row = f"{'ours' if whose == 'ours' else 'openspiel'}_{algorithm.lower().replace('-', '_')}"
     told = {"game": game, "title": game.title(), "row": row, "algorithm": algorithm, "whose": whose, "seed": seed}
+    told["day"] = "2026-01-01"
     seconds, steps, _ = points[-1] if points else (1.0, 10, 0)
     return told | {"points": points, "cpu_seconds": seconds, "steps": steps, "import_seconds": 1.0} | more
 
@@ -113,6 +114,15 @@ def test_what_cannot_run_says_why_and_what_it_needs() -> None:
         "- openspiel_psro, dqn on Kuhn: ModuleNotFoundError: No module named 'chex' (an extra)",
     ]
     assert failures(LINES[:2]) == ["Everything ran."]
+
+
+def test_rows_that_were_measured_on_other_days_are_told() -> None:
+    later = [{**LINES[1], "day": "2026-01-02"}, {**LINES[5], "day": "2026-01-03"}]
+    assert days([LINES[0], LINES[3], *later]) == [
+        ["2026-01-01", "ours_nfsp (Kuhn), ours_cfr+"],
+        ["2026-01-02", "ours_nfsp (Kuhn)"],
+        ["2026-01-03", "ours_nfsp (Leduc)"],
+    ]
 
 
 def test_the_page_and_figures_are_made_of_the_lines_alone(results: Path) -> None:
