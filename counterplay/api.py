@@ -40,7 +40,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("behaviour_of_plan", "behaviour_of_mixture", "part_of_mixture"),
         *("expected_returns", "best_responses", "Response", "deviation_gains", "nash_conv", "exploitability"),
         *("payoff_table", "sequence_payoffs", "mixture_responses", "mixture_gains"),
-        *("recommended_responses", "recommendation_gains", "least_exploitable", "free_opponents"),
+        *("recommended_responses", "recommendation_gains", "least_exploitable", "free_opponent"),
         *("preference_response", "Preferred", "count_pure", "pure_plans", "check_enumerable"),
         *("zero_sum_equilibrium", "Equilibrium", "check_zero_sum", "cfr", "cfr_plus"),
         *("TabularPolicy", "tabulate", "observations"),

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from games.exact import TabularPolicy, free_opponents, least_exploitable, mixture_responses, payoff_table, tabulate
+from games.exact import TabularPolicy, free_opponent, least_exploitable, mixture_responses, payoff_table, tabulate
 from games.exact.recommendations import gains_when_told
 from games.game import Game, Policy
 from games.policies import Uniform
@@ -164,10 +164,10 @@ def anytime(game: Game, populations: Populations, payoffs: ExactTable) -> np.nda
 def anytime_targets(game: Game, snapshot: "Snapshot", player: int) -> list[Target]:
     """One response, to what the other would play if only this player were held to its population.
 
-    With `anytime` as meta-strategy this is anytime double oracle; see `games.exact.free_opponents`.
+    With `anytime` as meta-strategy this is anytime double oracle; see `games.exact.free_opponent`.
     """
     rules, (first, second) = tree_game(game), snapshot.populations
-    free = free_opponents(rules.tree, population_parts(rules, snapshot.populations))[player]
+    free = free_opponent(rules.tree, population_parts(rules, snapshot.populations), player)
     opponent = [TabularPolicy.of(rules, 1 - player, free)]
     populations = [first, opponent] if player == 0 else [opponent, second]
     return [Target(snapshot.sigma.sum(axis=1 - player, keepdims=True), populations=populations)]

@@ -1,6 +1,6 @@
 """Exact values of finite games: returns, best responses, NashConv, equilibria, without sampling."""
 
-from games.exact.anytime import free_opponents, least_exploitable
+from games.exact.anytime import free_opponent, least_exploitable
 from games.exact.policies import TabularPolicy, observations, tabulate
 from games.exact.populations import (
     behaviour_of_mixture,
@@ -50,7 +50,7 @@ __all__ = [
     "deviation_gains",
     "expected_returns",
     "exploitability",
-    "free_opponents",
+    "free_opponent",
     "least_exploitable",
     "mixture_gains",
     "mixture_responses",

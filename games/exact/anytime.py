@@ -26,12 +26,12 @@ def least_exploitable(tree: Tree, parts: Sequence[ArrayLike]) -> np.ndarray:
     array([[0.33333333],
            [0.66666667]])
     """
-    weights = [np.maximum(solved.own, 0) for solved in _held(tree, parts)]
+    weights = [np.maximum(_held(tree, parts, player).own, 0) for player in range(tree.players)]
     return np.multiply.outer(*(mass / mass.sum() for mass in weights))
 
 
-def free_opponents(tree: Tree, parts: Sequence[ArrayLike]) -> list[np.ndarray]:
-    """By player, the part [S_other] that the other one plays where only this player is held to its population.
+def free_opponent(tree: Tree, parts: Sequence[ArrayLike], player: int) -> np.ndarray:
+    """The part [S_other] that the other one plays where only this player is held to its population.
 
     It is the other's part of an equilibrium of that game, of which `least_exploitable` is this player's. A best
     response to it gains, and so is new, unless the population is as good as all strategies: anytime double oracle adds
@@ -40,19 +40,17 @@ def free_opponents(tree: Tree, parts: Sequence[ArrayLike]) -> list[np.ndarray]:
 
     >>> from games import make
     >>> rps = make("openspiel:matrix_rps").tree
-    >>> free_opponents(rps, [[[1, 0, 0]], [[1, 0, 0]]])[0].tolist()  # who can only play rock meets paper
+    >>> free_opponent(rps, [[[1, 0, 0]], [[1, 0, 0]]], 0).tolist()  # who can only play rock meets paper
     [0.0, 1.0, 0.0]
     """
-    return [part_of_plan(tree, 1 - player, solved.other) for player, solved in enumerate(_held(tree, parts))]
+    return part_of_plan(tree, 1 - player, _held(tree, parts, player).other)
 
 
-def _held(tree: Tree, parts: Sequence[ArrayLike]) -> list[Maximin]:
-    """By player, the equilibrium between its mixtures and all that the other could play."""
+def _held(tree: Tree, parts: Sequence[ArrayLike], player: int) -> Maximin:
+    """The equilibrium between a player's mixtures and all that the other could play."""
     check_zero_sum(tree)
-    plans = checked_populations(tree, parts)
+    plan = checked_populations(tree, parts)[player]
     first, second = sequence_payoffs(tree)
-    solved = []
-    for player, payoffs in enumerate((first, second.T)):
-        mixtures = Constraints(csr_array(np.ones((1, len(plans[player])))), np.ones(1))
-        solved.append(maximin(csr_array(plans[player] @ payoffs), mixtures, plan_constraints(tree, 1 - player)))
-    return solved
+    payoffs = second.T if player else first
+    mixtures = Constraints(csr_array(np.ones((1, len(plan)))), np.ones(1))
+    return maximin(csr_array(plan @ payoffs), mixtures, plan_constraints(tree, 1 - player))
