@@ -13,6 +13,7 @@ from games.lanes import GameLanes
 from marl.oracles import DQN, NFSP
 from papers.nfsp_2016.reproduce import HERE, RESULTS, claim, main, of, page, published_claims
 from papers.nfsp_2016.tasks import LOOKS, SEEDS, TASKS, poker
+from tests.golden_cases import select
 
 TINY = NFSP(dqn=DQN(steps=4096, num_lanes=32, gradient_steps=1, learning_starts=512, hidden=(8,)), hidden=(8,))
 
@@ -57,7 +58,7 @@ def test_leduc_is_still_falling_when_it_ends():
 
 
 def test_what_is_missed_is_told(tmp_path, capsys):
-    """The long training ends above the range around the recalled value."""
+    """Whether the long training ends within the range around the recalled value."""
     (published,) = (entry for entry in published_claims() if "value" in entry)
     lines = of(read(RESULTS), "leduc_long")
     within = all(published["least"] <= line["score"] <= published["most"] for line in lines)
@@ -98,6 +99,15 @@ def test_bucket_brigade_is_measured_against_the_best_scripted_team():
     assert line["loss"] < line["uniform_loss"]
     gap = line["scripted_return"] - line["uniform"]
     assert line["score"] == pytest.approx((line["team_return"] - line["uniform"]) / gap)
+
+
+@pytest.mark.parametrize("case", select("nfsp"))
+def test_the_long_training_ends_within_the_golden_range(case):
+    """A claim recalled, not read: its range is wide."""
+    least, most = case["expected"]["expect_range"]
+    lines = of(read(RESULTS), "leduc_long")
+    assert lines
+    assert all(least <= line["score"] <= most for line in lines)
 
 
 @pytest.mark.papers
