@@ -10,14 +10,26 @@ from analysis.files import write_whole
 Line = dict[str, Any]
 
 
-def read(results: Path) -> list[Line]:
-    """Lines of a file; none where there is no file. Raises ValueError, naming the line, for what is no JSON."""
+def read(results: Path, names: Sequence[str] = ()) -> list[Line]:
+    """Lines of a file, all with these entries; none where there is no file.
+
+    Raises ValueError, naming the line, for what is no JSON, and where an entry is missing.
+    """
     found = []
     for number, line in enumerate(results.read_text().splitlines() if results.exists() else [], 1):
         try:
-            found.append(json.loads(line))
+            entries = json.loads(line)
         except ValueError as error:
-            raise ValueError(f"line {number} of {results} is no JSON: {error}") from None
+            raise ValueError(
+                f"line {number} of {results} is no JSON: {error}; delete that line, or name another file"
+            ) from None
+        missing = [name for name in names if not isinstance(entries, dict) or name not in entries]
+        if missing:
+            raise ValueError(
+                f"line {number} of {results} lacks {', '.join(missing)}: it is no line of these results; delete it, "
+                "or name another file"
+            )
+        found.append(entries)
     return found
 
 
@@ -34,7 +46,7 @@ def complete(
     then the new one replaces it.
     """
     for key in keys:
-        there = [line for line in read(results) if _key(line, names) == key]
+        there = [line for line in read(results, names) if _key(line, names) == key]
         if not there or again(there[-1]):
             _write(results, names, run(*key), bool(there))
 

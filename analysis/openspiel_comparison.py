@@ -79,8 +79,8 @@ def write(results: Path) -> list[Path]:
 
 
 def checked(results: Path) -> list[Line]:
-    """The lines of a file. Raises ValueError where there are none."""
-    lines = read(results)
+    """The lines of a file. Raises ValueError where there are none, and for others' lines."""
+    lines = read(results, ("game", "title", "row", "algorithm", "whose", "seed", "day"))
     if not lines:
         raise ValueError(f"{results} holds no results: run experiments/openspiel_baselines.py first")
     return lines

@@ -20,6 +20,7 @@ from experiments.checks import ANYTIME, check_profiles, checked_device, checked_
 from experiments.command import Plan, parsed, run
 from experiments.options import Placed, SideBySide, Varied, as_name
 from experiments.oracles import check_responder, check_trainable, chosen, part
+from games.spelling import unknown
 from marl.oracles import DQN, PPO, Oracle
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
@@ -186,12 +187,15 @@ def _variant(config: Config, game: "TreeGame") -> tuple["Solve", "Aim"]:
     from marl.exact import anytime, anytime_targets
     from marl.psro import from_payoffs
     from marl.targets import targets
+    from metasolvers import META_SOLVERS
 
     aim = at(targets(config.targets).find)
     if config.meta_solver == ANYTIME:
         if config.targets != "mixture" or config.pipeline > 1 or config.response != "best":
             raise ValueError("anytime has targets of its own: leave out --targets, --pipeline and --response")
         return partial(anytime, game), partial(anytime_targets, game)
+    if config.meta_solver not in META_SOLVERS:
+        raise unknown("meta-solver", config.meta_solver, (*META_SOLVERS, ANYTIME))
     alpha, size = config.alpha, config.population_size
     solver = checked_solver(config.meta_solver, len(game.agents), alpha=alpha, population_size=size)
     return from_payoffs(solver), aim

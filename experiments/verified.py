@@ -22,6 +22,7 @@ from experiments.shortfalls import known_shortfall
 from experiments.terminal import Display, View, display
 from games import make
 from games.game import Game, Playable
+from games.numbers import whole
 from games.openspiel import PREFIX
 from games.scripted import profile
 from games.tree_game import TreeGame
@@ -140,6 +141,8 @@ def verification_oracle(name: str, steps: int | None, subject: Subject) -> Oracl
     """
     check_responder(name)
     known = subject.recorded.get(name) or settings_of(subject.named).get(name) or ORACLES[name]()
+    if steps is not None:
+        whole("--steps", steps, 0)
     least = subject.loop_steps
     batch = getattr(known, "batch", 1)
     enough = -(-least // batch) * batch

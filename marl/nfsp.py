@@ -29,7 +29,7 @@ class NFSPLearner:
     What each response, as it is handed out, chooses where its learner comes goes to the seat's reservoir: the average
     weighs responses by how likely their own moves come to a state, as mixing them before the game does [Heinrich &
     Silver 2016, section 3.1]. Up to exploration, that is: a learner that explores also comes where its response would
-    not, as often as it explores; which is why DQN's exploration falls to 0 here.
+    not, as often as it explores.
     """
 
     def __init__(

@@ -13,6 +13,8 @@ from marl.oracles.oracle import Learner, Oracle
 from marl.oracles.ppo import PPO
 
 RESPONSES = ("dqn", "ppo")
+MOST_SUPERVISED = 10_000
+"""Steps of the average in one update, between which a training can be stopped."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,14 @@ class NFSP(Oracle):
         positive("coverage", self.coverage)
         positive("learning_rate", self.learning_rate)
         check_hidden(self.hidden)
+        held = min(self.capacity, self.total_steps)
+        due = self.coverage * held / self.learning.updates / self.minibatch
+        if due > MOST_SUPERVISED:
+            raise ValueError(
+                f"coverage={self.coverage:g} would take up to {due:,.0f} supervised steps an update, of "
+                f"{self.minibatch} of {held:,} decisions each: at most {MOST_SUPERVISED:,} are allowed; "
+                "use a smaller coverage, or a larger minibatch"
+            )
 
     @property
     def learning(self) -> DQN | PPO:

@@ -12,12 +12,13 @@ import pytest
 from analysis.comparison import SOLVED
 from analysis.lines import read
 from experiments import openspiel_baselines
-from experiments.baselines.__main__ import measured
+from experiments.baselines.__main__ import _plain, measured
 from experiments.baselines.games import GAMES, random_payoffs
 from experiments.baselines.measured import Measure, Tally, watch
 from experiments.baselines.rows import OURS, PEER, RL_ORACLES, ROWS, SEEDS, Row
-from experiments.openspiel_baselines import alone, main, wanted
+from experiments.openspiel_baselines import RESULTS, ROOT, alone, main, wanted
 from games.exact import check_zero_sum, nash_conv, uniform
+from marl.oracles import NFSP
 
 SMALLEST = ("kuhn", "matching_pennies", "random")
 QUICK = {name: row for name, row in ROWS.items() if row.modules != RL_ORACLES}
@@ -188,6 +189,26 @@ def test_a_broken_row_is_told_and_others_go_on(
     assert "ours_cfr_plus seed" not in capsys.readouterr().out
     assert read(results)[0] == ran
     assert len(read(results)) == 2
+
+
+def test_results_are_of_the_settings_that_rows_have() -> None:
+    """And NFSP's of its defaults."""
+    lines = read(ROOT / RESULTS)
+    assert {line["row"] for line in lines} == set(ROWS)
+    for line in lines:
+        settings = {name: _plain(value) for name, value in ROWS[line["row"]].settings.items()}
+        if line["row"] == "ours_nfsp":
+            settings["oracle"] = repr(NFSP())
+        assert {name: line["settings"].get(name) for name in settings} == settings
+
+
+def test_others_lines_are_refused(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results.parent.mkdir()
+    results.write_text('{"x": 1}\n')
+    assert main(["--games", "matching_pennies", "--rows", "ours_cfr_plus", "--results", str(results)]) == 2
+    assert "line 1 of" in (told := capsys.readouterr().err)
+    assert "lacks game, row, seed" in told
+    assert results.read_text() == '{"x": 1}\n'
 
 
 def test_a_process_that_dies_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,6 +215,7 @@ def test_any_oracle_s_responses_are_measured_exactly(tmp_path: Path, no_figures:
         ("--game kuhn_pokr", "'kuhn_poker'"),
         ("--game chess", "chess"),
         ("--oracle dnq", "did you mean 'dqn'"),
+        ("--meta-solver anytim", "did you mean 'anytime'"),
         ("--oracle recurrent_ppo", "exact values are of policies without memory"),
         ("--game kuhn_poker(players=3)", "two players"),
         ("--game matrix_pd", "payoffs cancel"),

@@ -230,6 +230,7 @@ def test_weights_that_are_no_longer_finite_are_told():
         ({"ppo": RecurrentPPO()}, "ppo must be settings of PPO"),
         ({"eta": 1.5}, "eta"),
         ({"coverage": 0.0}, "coverage must be greater than 0"),
+        ({"coverage": 1e6, "minibatch": 1}, "supervised steps an update, of 1 of .* decisions each: at most"),
         ({"capacity": 0}, "capacity"),
         ({"hidden": (0,)}, "units"),
     ],
