@@ -34,6 +34,8 @@ ALONE = {
     "JAX_PLATFORMS": "cpu",
 }
 """One core for every library."""
+MOST = 1e6
+"""Seconds of a budget."""
 PATIENCE, START = 20, 300
 """A process may take so many times its CPU seconds by the clock on the wall, and so many seconds more."""
 
@@ -62,8 +64,8 @@ def compare(
     from analysis.lines import complete
     from analysis.openspiel_comparison import write
 
-    if budget is not None and not 0 < budget < float("inf"):
-        raise ValueError(f"budget must be a number of seconds, greater than 0, got {budget}")
+    if budget is not None and not 0 < budget <= MOST:
+        raise ValueError(f"budget must be a number of seconds, greater than 0 and at most {MOST:,.0f}, got {budget}")
     if any(seed < 0 for seed in seeds):
         raise ValueError(f"seeds must be at least 0, got {min(seeds)}")
     keys = wanted(_known("game", games, GAMES), _known("row", rows, ROWS), seeds)
