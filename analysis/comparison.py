@@ -23,6 +23,8 @@ class Side(NamedTuple):
     """What became of one row of a game: medians over its seeds."""
 
     seeds: int
+    points: int
+    """Of the seed that was measured most often."""
     start: float
     last: float
     """NashConv in the end."""
@@ -36,6 +38,11 @@ class Side(NamedTuple):
     @property
     def improved(self) -> bool:
         return self.best <= max(IMPROVED * self.start, SOLVED)
+
+    @property
+    def solved(self) -> bool:
+        """Whether it began at an equilibrium, so that there was nothing to learn."""
+        return self.start <= SOLVED
 
 
 class Pair(NamedTuple):
@@ -60,8 +67,11 @@ class Pair(NamedTuple):
 
     @property
     def ahead(self) -> str:
-        """Who gets to the level first; without one, whose NashConv is lower in the end, if both ran."""
-        if not self.ran:
+        """Who gets to the level first; without one, whose NashConv is lower in the end, if both ran and had to learn.
+
+        Nobody is where a side began at an equilibrium, as uniform play may be: that is no merit of its algorithm.
+        """
+        if not self.ran or any(side is not None and side.solved for side in (self.ours, self.theirs)):
             return ""
         if not math.isnan(self.ratio):
             return OURS if self.ratio >= 1 else PEER
@@ -88,6 +98,7 @@ def side(lines: Sequence[Line]) -> Side | None:
     rates = [line["steps"] / line["cpu_seconds"] if line["steps"] else math.nan for line in ran]
     return Side(
         len(courses),
+        max(map(len, courses)),
         *(
             float(np.median(values))
             for values in (
@@ -127,13 +138,21 @@ def pair(lines: Sequence[Line], game: str, algorithm: str) -> Pair:
 
 def pairs(lines: Sequence[Line]) -> list[Pair]:
     """Every algorithm on every game that both sides have lines of."""
-    found = []
-    for game in names(lines, "game"):
-        for algorithm in names(of(lines, game=game), "algorithm"):
-            both = of(lines, game=game, algorithm=algorithm)
-            if len(set(names(both, "whose"))) == 2:
-                found.append(pair(lines, game, algorithm))
-    return found
+    return [pair(lines, *which) for which, sides in _sides(lines) if len(sides) == 2]
+
+
+def unpaired(lines: Sequence[Line]) -> list[tuple[str, str, str]]:
+    """(game, algorithm, whose) of those that one side alone has lines of."""
+    return [(game, algorithm, sides[0]) for (game, algorithm), sides in _sides(lines) if len(sides) == 1]
+
+
+def _sides(lines: Sequence[Line]) -> list[tuple[tuple[str, str], list[str]]]:
+    """Of every game and algorithm, who has lines."""
+    return [
+        ((game, algorithm), names(of(lines, game=game, algorithm=algorithm), "whose"))
+        for game in names(lines, "game")
+        for algorithm in names(of(lines, game=game), "algorithm")
+    ]
 
 
 def distance(ours: Line, theirs: Line) -> float:

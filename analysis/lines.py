@@ -1,7 +1,10 @@
 """Results as lines of JSON, one for every key, in a file that grows as they become known."""
 
+import fcntl
 import json
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,22 +46,38 @@ def complete(
     """Add the lines that a file lacks, each made by `run(*key)` and written as soon as it is known.
 
     `names` are the entries of a line that make its key. A line that is there stays, unless it is to be made `again`:
-    then the new one replaces it.
+    then the new one replaces it. Raises OSError, before anything is run, where the file cannot be written.
     """
+    results.parent.mkdir(parents=True, exist_ok=True)
+    with open(results, "ab"):
+        pass
     for key in keys:
         there = [line for line in read(results, names) if _key(line, names) == key]
         if not there or again(there[-1]):
-            _write(results, names, run(*key), bool(there))
+            _write(results, names, run(*key))
 
 
-def _write(results: Path, names: Sequence[str], line: Line, replaces: bool) -> None:
-    results.parent.mkdir(parents=True, exist_ok=True)
-    if not replaces:
-        with open(results, "ab", buffering=0) as file:  # at once: others may append to the file meanwhile
-            file.write(_bytes(line))
-        return
-    kept = [old for old in read(results) if _key(old, names) != _key(line, names)]
-    write_whole(results, b"".join(map(_bytes, [*kept, line])))
+def _write(results: Path, names: Sequence[str], line: Line) -> None:
+    """The line, in place of whatever has its key by now."""
+    with _alone(results.parent):
+        there = read(results)
+        kept = [old for old in there if _key(old, names) != _key(line, names)]
+        if len(kept) < len(there):
+            write_whole(results, b"".join(map(_bytes, [*kept, line])))
+        else:
+            with open(results, "ab", buffering=0) as file:
+                file.write(_bytes(line))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """While no other process writes results there: what one appends must not fall into what another rewrites."""
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def _bytes(line: Line) -> bytes:

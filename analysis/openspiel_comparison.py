@@ -10,7 +10,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.comparison import IMPROVED, OURS, PEER, SOLVED, Pair, Side, distance, names, of, pairs
+from analysis.comparison import (
+    IMPROVED,
+    OURS,
+    PEER,
+    SOLVED,
+    Pair,
+    Side,
+    distance,
+    names,
+    of,
+    pairs,
+    side,
+    unpaired,
+)
 from analysis.files import write_whole
 from analysis.lines import Line, read
 from analysis.markdown import table
@@ -36,51 +49,55 @@ COLOURS = dict(
 )
 STYLES: dict[str, Any] = {OURS: "-", PEER: "--"}
 HEADERS = (
-    *("game", "algorithm", "ours: NashConv", "after, s", "OpenSpiel: NashConv", "after, s"),
-    *("level both reach", "ours, s", "OpenSpiel, s", "ratio", "ours, steps/s", "OpenSpiel, steps/s", "ratio", "ahead"),
+    *("game", "algorithm", "seeds", "ours: NashConv", "after, s", "OpenSpiel: NashConv", "after, s"),
+    *("level both reach", "ours, s", "OpenSpiel, s", "times sooner"),
+    *("ours, steps/s", "OpenSpiel, steps/s", "times as many", "ahead"),
 )
-RANKED = ("game", "profiles", "ours, s", "OpenSpiel, s", "ratio", "total variation between the answers")
+ALONE = ("game", "algorithm", "whose", "seeds", "NashConv", "after, s", "steps/s")
+TOGETHER = "Nothing of what the file holds has both sides."
+RANKED = ("game", "profiles", "ours, s", "OpenSpiel, s", "times sooner", "total variation between the answers")
 ABOUT = """# Beside OpenSpiel
 
 The same games, by OpenSpiel's game strings, solved by our algorithms and by OpenSpiel's; `{command}` measures what is
-missing in [results.jsonl]({folder}/results.jsonl), which also holds every row's settings and versions, and writes this
+missing in [{results}]({results}), which also holds every row's settings and versions, and writes this
 page and its figures from it. Every row is a process of one thread with a budget of CPU seconds, imports and the
-measuring of NashConv excluded, compiling our game trees included. NashConv is exact; where a meta-strategy is
+measuring of NashConv excluded, compiling our game trees included. A row whose time is over is stopped as soon as its
+library lets it, and "after" tells what it took. NashConv is exact; where a meta-strategy is
 correlated, it is that of the product of its marginals. Values are medians over the seeds in
-the file: by default three of those that learn or sample.
-Ours trains PSRO's best responses with the settings in the file, and computes payoffs exactly; OpenSpiel's rows
-have the settings of its examples, which estimate every payoff by 1,000 episodes. Environment steps are moves, those of
-such episodes included.
+the file, whose number is given, of both sides where these differ.
+Ours trains PSRO's best responses with the settings in the file, and computes payoffs exactly. OpenSpiel's rows have the
+settings of its examples, whatever the game: PSRO those of psro_v2_example.py, where 1,000 episodes estimate every
+payoff, NFSP those of nfsp_leduc_pytorch.py. Environment steps are moves, those of such episodes included. Steps a
+second are of all that a row does, which is more than learning: `counterplay bench --only nfsp` compares that alone.
 
-The level is the lowest NashConv that both sides come to, and a ratio above 1 says that ours is so many times sooner
-there, or faster. Without a level one side has learnt nothing in its time (its NashConv never fell below
-{improved} of where it began), or ended where the other began, or both began at the equilibrium, as uniform play
-is in matching pennies: ahead is then who ends at the lower NashConv. In games of three players and of general sum,
-nothing is promised of any of these algorithms.
+The level is the lowest NashConv that both sides come to, and more than once sooner, or as many, is in favour of ours.
+Without a level one side has learnt nothing in its time (its NashConv never fell below
+{improved} of where it began), or ended where the other began: ahead is then who ends at the lower NashConv. Nobody is
+where a side begins at an equilibrium, as uniform play is in matching pennies. In games of three players and of general
+sum, nothing is promised of any of these algorithms.
 """
 
 
 def write(results: Path) -> list[Path]:
-    """Draw every game's figure beside the file of results, and write the page, named after their folder.
+    """Draw every game's figure beside the file of results, and write the page there, under its name (.md).
 
     Returns the files. Raises ValueError for a file without results.
     """
     lines = checked(results)
-    folder = results.resolve().parent
     files = []
     for game in names(lines, "game"):
         figure = curves(lines, game)
         if figure is not None:
-            files.append(folder / f"{game}.png")
+            files.append(results.with_name(f"{game}.png"))
             draw(figure, files[-1])
-    target = folder.with_suffix(".md")
-    write_whole(target, page(lines, folder.name, [file.stem for file in files]).encode())
+    target = results.with_suffix(".md")
+    write_whole(target, page(lines, results.name, [file.stem for file in files]).encode())
     return [target, *files]
 
 
 def checked(results: Path) -> list[Line]:
     """The lines of a file. Raises ValueError where there are none, and for others' lines."""
-    lines = read(results, ("game", "title", "row", "algorithm", "whose", "seed", "day"))
+    lines = read(results, ("game", "title", "row", "algorithm", "whose", "seed", "budget", "day"))
     if not lines:
         raise ValueError(f"{results} holds no results: run experiments/openspiel_baselines.py first")
     return lines
@@ -132,36 +149,55 @@ def _held(course: Sequence[tuple[float, float]], grid: np.ndarray) -> np.ndarray
     return values[np.searchsorted(places, grid, side="right") - 1]
 
 
-def page(lines: Sequence[Line], folder: str, figures: Sequence[str]) -> str:
-    """The whole page in Markdown; `figures` are the games that have one in the folder."""
+def page(lines: Sequence[Line], results: str, figures: Sequence[str]) -> str:
+    """The whole page in Markdown, of a file of results; `figures` are the games that have one beside it."""
     titles = {line["game"]: line["title"] for line in lines}
     parts = [
-        ABOUT.format(command="make baselines", folder=folder, improved=f"{100 * IMPROVED:g} %"),
-        "## Ratios\n\n" + table(HEADERS, [cells(each, titles) for each in approaches(lines)]),
+        ABOUT.format(command="make baselines", results=results, improved=f"{100 * IMPROVED:g} %"),
+        "## Ratios\n\n" + _table(HEADERS, [cells(each, titles) for each in approaches(lines)], TOGETHER),
         "## Alpha-rank\n\nOf normal forms, with alpha = 1 and 50 individuals, payoffs as they are.\n\n"
-        + table(RANKED, map(ranked_cells, ranked(lines))),
+        + _table(RANKED, [ranked_cells(row) for row in ranked(lines)], TOGETHER),
         "## Where OpenSpiel is ahead\n\n" + "\n".join(behind(lines)),
+        "## On one side alone\n\n" + _table(ALONE, alone(lines), "Nothing."),
         "## What could not run\n\n" + "\n".join(failures(lines)),
         "## Days\n\nSeconds of different days may be of different machines.\n\n" + table(("day", "rows"), days(lines)),
         "## Imports\n\nCPU seconds, not part of the above.\n\n" + table(("row", "seconds"), imports(lines)),
-        "## Figures\n\n" + "\n\n".join(f"![{titles[game]}]({folder}/{game}.png)" for game in figures),
+        "## Figures\n\n" + "\n\n".join(f"![{titles[game]}]({game}.png)" for game in figures),
     ]
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], without: str) -> str:
+    """In Markdown; what to say where there are no rows."""
+    return table(headers, rows) if rows else without
 
 
 def cells(each: Pair, titles: dict[str, str]) -> list[str]:
     """A row of the table of ratios."""
     ours, theirs = each.ours, each.theirs
-    rates = [side.rate if side else math.nan for side in (ours, theirs)]
+    rates = [found.rate if found else math.nan for found in (ours, theirs)]
+    seeds = dict.fromkeys(str(found.seeds) for found in (ours, theirs) if found)
     return [
         titles[each.game],
         each.algorithm,
+        ", ".join(seeds),
         *_ended(ours, each.ran),
         *_ended(theirs, each.ran),
         *map(_told, (each.level, each.our_seconds, each.their_seconds, each.ratio)),
         *(_told(value) for value in (*rates, rates[0] / rates[1])),
         each.ahead,
     ]
+
+
+def alone(lines: Sequence[Line]) -> list[list[str]]:
+    """Rows of the table of what has no other side."""
+    rows = []
+    for game, algorithm, whose in unpaired(lines):
+        mine = of(lines, game=game, algorithm=algorithm)
+        found, ran = side(mine), not all("error" in line for line in mine)
+        seeds, rate = (str(found.seeds), found.rate) if found else ("", math.nan)
+        rows.append([mine[0]["title"], algorithm, whose, seeds, *_ended(found, ran), _told(rate)])
+    return rows
 
 
 def ranked(lines: Sequence[Line]) -> list[tuple[str, int, float, float, float, float]]:
@@ -186,19 +222,19 @@ def ranked_cells(row: tuple[str, int, float, float, float, float]) -> list[str]:
 
 
 def behind(lines: Sequence[Line]) -> list[str]:
-    """Every algorithm and game in which OpenSpiel is ahead, and how."""
+    """Every algorithm and game in which OpenSpiel is ahead, and how; or that there is none, or nothing to compare."""
     titles = {line["game"]: line["title"] for line in lines}
     told = []
     for each in approaches(lines):
         if each.ahead == PEER:
             sooner = f"{1 / each.ratio:.2g} times sooner at NashConv {_told(each.level)}"
-            ends = " beside ".join(_ended(side, each.ran)[0] for side in (each.theirs, each.ours))
+            ends = " beside ".join(_ended(found, each.ran)[0] for found in (each.theirs, each.ours))
             how = f"NashConv {ends} in the end, and no level" if math.isnan(each.ratio) else sooner
             told.append(f"- {each.algorithm} on {titles[each.game]}: {how}")
     for title, _, ours, theirs, ratio, _ in ranked(lines):
         if ratio < 1:
             told.append(f"- {ALPHA_RANK} of {title}: {_told(theirs)} s beside {_told(ours)} s")
-    return told or ["Nowhere."]
+    return told or ["Nowhere." if pairs(lines) else TOGETHER]
 
 
 def approaches(lines: Sequence[Line]) -> list[Pair]:
@@ -214,7 +250,7 @@ def failures(lines: Sequence[Line]) -> list[str]:
             advice = f" ({line['needs']})" if "needs" in line else ""
             told.setdefault((line["row"], line["error"] + advice), []).append(line["title"])
     where = {key: ", ".join(dict.fromkeys(titles)) for key, titles in told.items()}
-    return [f"- {row} on {where[row, why]}: {why}" for row, why in told] or ["Everything ran."]
+    return [f"- {row} on {where[row, why]}: {why}" for row, why in told] or ["Everything that was tried has run."]
 
 
 def days(lines: Sequence[Line]) -> list[list[str]]:
@@ -239,8 +275,12 @@ def imports(lines: Sequence[Line]) -> list[list[str]]:
     return rows
 
 
-def _ended(side: Side | None, ran: bool) -> list[str]:
-    return ["nothing" if ran else "cannot run", ""] if side is None else [_told(side.last), _told(side.seconds)]
+def _ended(found: Side | None, ran: bool) -> list[str]:
+    """NashConv in the end, and CPU seconds; whoever was stopped before there was anything new says so."""
+    if found is None:
+        return ["nothing" if ran else "cannot run", ""]
+    begun = " (where it began)" if found.points == 1 and not found.solved else ""
+    return [_told(found.last) + begun, _told(found.seconds)]
 
 
 def _told(value: float) -> str:

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,8 +50,8 @@ def compare(
 ) -> None:
     """Run every row on its games, each in a process of one thread, and append a line of JSON for each seed.
 
-    Then what the file holds is drawn and written beside it (figures), and as a page with its name (the folder's, .md).
-    A row that cannot run says why, and is tried again the next time.
+    Then what the file holds is drawn, and written as a page (.md), beside it. A row that cannot run says why, and is
+    tried again the next time.
 
     Args:
         games: Which games, by default all.
@@ -60,8 +60,11 @@ def compare(
         budget: CPU seconds of every row, without imports and measuring; by default those of the game and row.
         results: File the lines are appended to; what it already has is not run once more ...
         again: ... unless this is asked for: then its lines are replaced.
+
+    Raises ValueError, before anything is run, for what there is not, and where the file would come to hold lines of a
+    row with several budgets.
     """
-    from analysis.lines import complete
+    from analysis.lines import complete, read
     from analysis.openspiel_comparison import write
 
     if budget is not None and not 0 < budget <= MOST:
@@ -72,8 +75,17 @@ def compare(
     if not keys:
         raise ValueError(f"none of the rows {', '.join(rows)} is of {', '.join(games)}")
 
+    def seconds_of(game: str, row: str) -> float:
+        return budget or GAMES[game].seconds * ROWS[row].patience
+
+    kept = [line for line in read(results, (*KEY, "budget")) if not (again and _key(line) in keys)]
+    _check_budgets(kept, {(game, row): seconds_of(game, row) for game, row, _ in keys}, results)
+    there = sum(_key(line) in keys and "error" not in line for line in kept)
+    if there:
+        print(f"{there} of these {len(keys)} lines are in {results} already", flush=True)
+
     def run(game: str, row: str, seed: int) -> dict[str, Any]:
-        seconds = budget or GAMES[game].seconds * ROWS[row].patience
+        seconds = seconds_of(game, row)
         known = about(game, row) | {"seed": seed, "budget": seconds, "day": f"{datetime.now(UTC):%Y-%m-%d}"}
         line = known | alone(game, row, seed, seconds)
         print(f"{game} {row} seed {seed}: {_outcome(line)}", flush=True)
@@ -81,6 +93,9 @@ def compare(
 
     complete(results, KEY, keys, run, lambda line: again or "error" in line)
     print(*write(results), sep="\n")
+    left = set(wanted(GAMES, ROWS, ())) - {_key(line) for line in read(results)}
+    if left:
+        print(f"not in {results}: {len(left)} of the lines that there are without options")
 
 
 def wanted(games: Iterable[str], rows: Iterable[str], seeds: tuple[int, ...]) -> list[tuple[str, str, int]]:
@@ -93,6 +108,22 @@ def wanted(games: Iterable[str], rows: Iterable[str], seeds: tuple[int, ...]) ->
         if game in ROWS[row].games
         for seed in seeds or ROWS[row].seeds
     ]
+
+
+def _check_budgets(kept: Iterable[dict[str, Any]], asked: Mapping[tuple[str, str], float], results: Path) -> None:
+    """Raises ValueError where a row has another budget on a game than is asked for: medians would mix them."""
+    for line in kept:
+        wanted_here = asked.get((line["game"], line["row"]), line["budget"])
+        if line["budget"] != wanted_here and "error" not in line:
+            raise ValueError(
+                f"{results} has {line['row']} on {line['game']}, seed {line['seed']}, with a budget of "
+                f"{line['budget']:g} CPU seconds, and {wanted_here:g} are asked for: name another file by --results, "
+                "or replace all its seeds by --again"
+            )
+
+
+def _key(line: Mapping[str, Any]) -> tuple[str, str, int]:
+    return line["game"], line["row"], line["seed"]
 
 
 def about(game: str, row: str) -> dict[str, Any]:

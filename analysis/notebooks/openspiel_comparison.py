@@ -24,8 +24,10 @@ from pathlib import Path
 from IPython.display import Markdown, display
 
 from analysis.openspiel_comparison import (
+    ALONE,
     HEADERS,
     RANKED,
+    alone,
     approaches,
     behind,
     cells,
@@ -48,8 +50,7 @@ print(f"{len(lines)} rows and seeds, {len(titles)} games")
 # %% [markdown]
 # ## Ratios
 #
-# The level is the lowest NashConv that both sides come to; a ratio above 1 says that ours is so many times sooner
-# there.
+# The level is the lowest NashConv that both sides come to; more than once sooner there is in favour of ours.
 
 # %%
 display(Markdown(table(HEADERS, [cells(pair, titles) for pair in approaches(lines)])))
@@ -61,10 +62,16 @@ display(Markdown(table(HEADERS, [cells(pair, titles) for pair in approaches(line
 display(Markdown(table(RANKED, map(ranked_cells, ranked(lines)))))
 
 # %% [markdown]
-# ## Where OpenSpiel is ahead, and what could not run
+# ## Where OpenSpiel is ahead
 
 # %%
 display(Markdown("\n".join(behind(lines))))
+
+# %% [markdown]
+# ## On one side alone, and what could not run
+
+# %%
+display(Markdown(table(ALONE, alone(lines))))
 display(Markdown("\n".join(failures(lines))))
 
 # %% [markdown]

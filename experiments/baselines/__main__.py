@@ -36,7 +36,7 @@ def measured(game: str, row: str, seed: int, seconds: float) -> dict[str, Any]:
         "measuring_seconds": round(course.measuring, 3),
         "import_seconds": round(imports, 3),
         **tally.found,
-        "settings": {name: _plain(value) for name, value in (entry.settings | tally.settings).items()},
+        "settings": {name: plain(value) for name, value in (entry.settings | tally.settings).items()},
         "versions": dict(_versions()),
     }
 
@@ -56,7 +56,8 @@ def _one_thread() -> None:
         torch.set_num_threads(1)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A setting as a line of results has it."""
     return value if isinstance(value, (str, int, float, bool, list)) else repr(value)
 
 

@@ -14,7 +14,7 @@ from experiments.baselines.measured import Measure, Tally
 
 
 def cfr_plus(played: Played, seed: int, tally: Tally) -> Iterator[Measure]:
-    """CFR+, in C++."""
+    """CFR+, in C++. What is measured is the solver as it is: its last line includes an iteration that the clock cut."""
     import pyspiel
     from open_spiel.python.algorithms.exploitability import nash_conv
 

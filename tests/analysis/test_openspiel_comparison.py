@@ -2,6 +2,7 @@
 
 import json
 import math
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from analysis import notebook
 from analysis.comparison import pair
 from analysis.lines import Line, complete, read
-from analysis.openspiel_comparison import behind, days, failures, write
+from analysis.openspiel_comparison import TOGETHER, alone, behind, days, failures, write
 from counterplay.main import main
 from tests.analysis.test_notebook import JUPYTER, executed, prose
 
@@ -18,7 +19,7 @@ def line(whose: str, points: list, algorithm: str = "NFSP", game: str = "kuhn", 
     """What the command writes of a row and seed."""
     row = f"{'ours' if whose == 'ours' else 'openspiel'}_{algorithm.lower().replace('-', '_')}"
     told = {"game": game, "title": game.title(), "row": row, "algorithm": algorithm, "whose": whose, "seed": seed}
-    told["day"] = "2026-01-01"
+    told |= {"day": "2026-01-01", "budget": 60.0}
     seconds, steps, _ = points[-1] if points else (1.0, 10, 0)
     return told | {"points": points, "cpu_seconds": seconds, "steps": steps, "import_seconds": 1.0} | more
 
@@ -99,7 +100,8 @@ def test_who_has_learnt_nothing_in_its_time_is_behind() -> None:
 
 def test_every_row_where_openspiel_is_ahead_is_named() -> None:
     assert behind(LINES) == ["- CFR+ on Kuhn: 4 times sooner at NashConv 0.01"]
-    assert behind(LINES[:2]) == ["Nowhere."]
+    assert behind([LINES[0], LINES[2]]) == ["Nowhere."]
+    assert behind(LINES[:2]) == [TOGETHER]
     rising = [line("ours", [[1, 1, 2.0], [2, 2, 3.0]]), line("OpenSpiel", [[1, 1, 1.9], [2, 2, 2.5]])]
     assert behind(rising) == ["- NFSP on Kuhn: NashConv 2.5 beside 3 in the end, and no level"]
     slower = [
@@ -113,7 +115,23 @@ def test_what_cannot_run_says_why_and_what_it_needs() -> None:
     assert failures(LINES) == [
         "- openspiel_psro, dqn on Kuhn: ModuleNotFoundError: No module named 'chex' (an extra)",
     ]
-    assert failures(LINES[:2]) == ["Everything ran."]
+    assert failures(LINES[:2]) == ["Everything that was tried has run."]
+
+
+def test_who_begins_at_an_equilibrium_is_not_ahead() -> None:
+    """As uniform play in matching pennies, where the other begins elsewhere, and has something to learn."""
+    lines = [line("ours", [[0.1, 0, 0.0]]), line("OpenSpiel", [[0.1, 0, 1.0], [9.0, 10, 0.1]])]
+    assert pair(lines, "kuhn", "NFSP").ahead == ""
+    assert behind(lines) == ["Nowhere."]
+
+
+def test_what_one_side_alone_has_is_told(results: Path) -> None:
+    lines = [LINES[0], LINES[2], line("ours", [[0.1, 0, 4.0]], "PSRO, DQN", "leduc"), LINES[10]]
+    assert alone(lines) == [
+        ["Kuhn", "PSRO, DQN", "OpenSpiel", "", "cannot run", "", "–"],
+        ["Leduc", "PSRO, DQN", "ours", "1", "4 (where it began)", "0.1", "–"],
+    ]
+    assert "## On one side alone\n\nNothing." in write(results)[0].with_suffix(".md").read_text()
 
 
 def test_rows_that_were_measured_on_other_days_are_told() -> None:
@@ -127,11 +145,11 @@ def test_rows_that_were_measured_on_other_days_are_told() -> None:
 
 def test_the_page_and_figures_are_made_of_the_lines_alone(results: Path) -> None:
     page, *figures = write(results)
-    assert page == results.parent.with_suffix(".md")
+    assert page == results.with_suffix(".md")
     assert {file.stem for file in figures} == {"kuhn", "leduc", "pennies"}
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in figures)
     text = page.read_text()
-    assert "| Kuhn | NFSP | 0.15 | 2 | 0.6 | 60 | 0.5 | 1.2 | 50 | 40 | 2,000 | 100 | 20 | ours |" in text
+    assert "| Kuhn | NFSP | 2, 1 | 0.15 | 2 | 0.6 | 60 | 0.5 | 1.2 | 50 | 40 | 2,000 | 100 | 20 | ours |" in text
     assert "| Pennies | 4 | 0.1 | 0.4 | 4 | 0.1 |" in text
     assert "- CFR+ on Kuhn: 4 times sooner" in text
     before = {file: file.read_bytes() for file in (page, *figures)}
@@ -177,3 +195,25 @@ def test_lines_that_are_there_are_not_made_again(tmp_path: Path) -> None:
         ("a", 1, False),
     ]
     assert [json.loads(text) for text in file.read_text().splitlines()] == read(file)
+
+
+def test_several_processes_may_write_one_file(tmp_path: Path) -> None:
+    """What one appends does not fall into what another rewrites, and a key that both made has one line."""
+    file, both = tmp_path / "lines.jsonl", threading.Barrier(2, timeout=20)
+
+    def work(name: str) -> None:
+        def run(whose: str, seed: int) -> Line:
+            both.wait()
+            return {"whose": whose, "seed": seed, "by": name}
+
+        for _ in range(3):  # from the second time on, lines are replaced
+            keys = [("both", 0), *((name, seed) for seed in range(20))]
+            complete(file, ("whose", "seed"), keys, run, again=lambda line: True)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = [(each["whose"], each["seed"]) for each in read(file)]
+    assert sorted(found) == sorted({("both", 0), *((name, seed) for name in "ab" for seed in range(20))})

@@ -12,7 +12,7 @@ import pytest
 from analysis.comparison import SOLVED
 from analysis.lines import read
 from experiments import openspiel_baselines
-from experiments.baselines.__main__ import _plain, measured
+from experiments.baselines.__main__ import measured, plain
 from experiments.baselines.games import GAMES, random_payoffs
 from experiments.baselines.measured import Measure, Tally, watch
 from experiments.baselines.rows import OURS, PEER, RL_ORACLES, ROWS, SEEDS, Row
@@ -182,7 +182,7 @@ def test_a_broken_row_is_told_and_others_go_on(
         0,
         OURS,
     )
-    page = results.parent.with_suffix(".md")
+    page = results.with_suffix(".md")
     assert "openspiel_double_oracle on matching pennies: ValueError: Seed must be" in page.read_text()
     assert (results.parent / "matching_pennies.png").stat().st_size > 1000
     assert main(arguments) == 0
@@ -196,10 +196,42 @@ def test_results_are_of_the_settings_that_rows_have() -> None:
     lines = read(ROOT / RESULTS)
     assert {line["row"] for line in lines} == set(ROWS)
     for line in lines:
-        settings = {name: _plain(value) for name, value in ROWS[line["row"]].settings.items()}
+        settings = {name: plain(value) for name, value in ROWS[line["row"]].settings.items()}
         if line["row"] == "ours_nfsp":
             settings["oracle"] = repr(NFSP())
         assert {name: line["settings"].get(name) for name in settings} == settings
+
+
+def test_lines_of_several_budgets_do_not_mix(
+    results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A median would be of neither; whole rows may be replaced."""
+    monkeypatch.setattr(openspiel_baselines, "alone", measured)
+    row = ["--games", "matching_pennies", "--rows", "openspiel_double_oracle", "--results", str(results)]
+    assert main([*row, "--seeds", "0", "1", "--budget", "0.2"]) == 0
+    before = results.read_text()
+    for more in (["--seeds", "2", "--budget", "0.3"], ["--seeds", "1", "--budget", "0.3", "--again"], []):
+        assert main([*row, *more]) == 2
+        told = capsys.readouterr().err
+        assert "seed 0, with a budget of 0.2 CPU seconds" in told
+        assert "--results" in told
+    assert results.read_text() == before
+    assert main([*row, "--seeds", "2", "--budget", "0.2"]) == 0
+    assert main([*row, "--seeds", "0", "1", "2", "--budget", "0.3", "--again"]) == 0
+    assert [(line["seed"], line["budget"]) for line in read(results)] == [(0, 0.3), (1, 0.3), (2, 0.3)]
+    capsys.readouterr()
+    assert main([*row, "--budget", "0.3"]) == 0
+    told = capsys.readouterr().out
+    assert f"3 of these 3 lines are in {results} already" in told
+    assert f"not in {results}: {len(wanted(GAMES, ROWS, ())) - 3} of the lines" in told
+
+
+def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    for results in (tmp_path, tmp_path / "file" / "results.jsonl"):
+        assert main(["--games", "kuhn", "--rows", "ours_cfr_plus", "--results", str(results)]) == 2
+        assert "error: " in (told := capsys.readouterr()).err
+        assert not told.out
 
 
 def test_others_lines_are_refused(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
