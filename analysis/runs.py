@@ -23,7 +23,7 @@ class Listed(NamedTuple):
     state: State
     iterations: int | None  # finished ones, not counting the initial policies'; None before those are evaluated
     asked: int | None  # None where there is no more to do: of trainings that are finished, or have no budget
-    gap: dict[str, Any] | None  # last row of the gap in the whole game, or among the policies found
+    gap: dict[str, Any] | None  # last row of the gap in the whole game, or among the policies found; see `Trained.gap`
     team_return: dict[str, Any] | None
     changed: float  # when a file of it was last written, in seconds since 1970
     problem: str = ""  # what is damaged
@@ -64,11 +64,11 @@ def glance(path: Path) -> Listed:
 
 def _training(path: Path, now: State, changed: float) -> Listed:
     trained = load_training(path)
-    learned = [row for row in trained.metrics if row["metric"] == "learner/return"]
+    learned = [row for row in trained.own if row["metric"] == "learner/return"]
     earned = [row for row in trained.evaluation if row["metric"] == "evaluation/return"]
     row = next(iter(earned[:1] or learned[-1:]), None)
     asked = None if now == "finished" else trained.asked  # of which only whole updates are done
-    return Listed(path, now, trained.steps, asked, None, row, changed, unit="steps")
+    return Listed(path, now, trained.steps, asked, trained.gap, row, changed, unit="steps")
 
 
 def state(path: Path) -> State:
@@ -125,7 +125,7 @@ def check_run(path: Path) -> None:
     parts = {"policies": "[!.]*", "snapshots": "[!.]*", "gap": "[0-9]*"}
     for folder in (folder for part, pattern in parts.items() for folder in sorted((path / part).glob(pattern))):
         check_manifest(folder)
-    for folder in (path / name for name in ("policy", "opponents", "evaluation") if (path / name).exists()):
+    for folder in (path / name for name in ("policy", "opponents", "together", "evaluation") if (path / name).exists()):
         check_manifest(folder)
     folders = iteration_folders(path)
     for iteration, folder in enumerate(folders):

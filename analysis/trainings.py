@@ -11,9 +11,11 @@ from analysis.load import Rows, command_of, read_settings
 from analysis.numbers import decimals, exactly, shown
 
 ROW: Kinds = {"metric": TEXT, "value": NUMBER, "kind": TEXT, "step": optional(WHOLE), "play": optional(TEXT)}
+ROW |= {"player": optional(WHOLE)}
 ROW |= {"standard_error": optional(SPREAD), "low": optional(NUMBER), "high": optional(NUMBER)}
 
 WATCHED = {
+    "nash_conv": "NashConv",
     "average_loss": "average's loss",
     "average_uniform_loss": "uniform's loss",
     "win_rate": "win rate",
@@ -26,7 +28,9 @@ WATCHED = {
     "actor_grad_norm": "actor's gradient norm",
     "grad_norm": "gradient norm",
 }
-"""Diagnostics -> what they are called; self-play's own come first."""
+"""Diagnostics -> what they are called; those of self-play and of fictitious play come first."""
+FLOOR = "average_uniform_loss"
+"""Beside the average's loss."""
 MOST_WATCHED = 3
 """One more where self-play takes so many: the table of a training still fits 80 columns."""
 
@@ -55,9 +59,21 @@ class Trained(NamedTuple):
         return max((row["step"] for row in self.metrics if "step" in row), default=0)
 
     @property
+    def own(self) -> Rows:
+        """Metrics but those of other players, where several learned."""
+        seat = self.config["seat"]
+        return [row for row in self.metrics if row.get("player", seat) == seat]
+
+    @property
     def evaluation(self) -> Rows:
         """What the policy earned in the end; nothing before."""
         return [row for row in self.metrics if row["metric"].startswith("evaluation/")]
+
+    @property
+    def gap(self) -> dict[str, Any] | None:
+        """The last row of the NashConv of those who learned together, in the end the first way that they play."""
+        told = [row for row in self.evaluation if row["metric"] == "evaluation/nash_conv"]
+        return next(iter(told[:1] or [row for row in self.metrics if row["metric"] == "learner/nash_conv"][-1:]), None)
 
 
 def load_training(path: Path) -> Trained:
@@ -78,6 +94,17 @@ def read_metrics(file: Path) -> Rows:
     except ValueError as error:
         raise ValueError(f"{file.parent} is damaged: {error}") from error
     return rows
+
+
+def used(settings: dict[str, Any]) -> dict[str, Any]:
+    """run.json of a training without what decides nothing: fictitious play meets no opponents, and learns responses in
+    one of the ways that it has settings of."""
+    config = dict(settings["config"])
+    if config["oracle"] == "nfsp":
+        del config["against"]
+        ways, response = {"dqn", "ppo"}, config["nfsp"]["response"]
+        config["nfsp"] = {name: value for name, value in config["nfsp"].items() if name not in ways - {response}}
+    return {**settings, "config": config}
 
 
 def team_share(config: dict[str, Any]) -> float:
@@ -102,13 +129,17 @@ def watched(reported: Iterable[str]) -> dict[str, str]:
 
 
 def curve_table(rows: Rows, most: int = 10) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Headers and rows, for people, of at most so many reports of a learner, the last one included."""
+    """Headers and rows, for people, of at most so many reports of a learner, the last one included.
+
+    Where some tell more than others (an exact gap is not computed every time), they are of these.
+    """
     reports: dict[int, dict[str, dict[str, Any]]] = {}
     for row in rows:
         if row["metric"].startswith("learner/"):
             reports.setdefault(row.get("step", 0), {})[row["metric"].removeprefix("learner/")] = row
     shown_of = watched(name for report in reports.values() for name in report)
-    steps = sorted(reports, reverse=True)
+    whole = [step for step, report in reports.items() if report.keys() >= shown_of.keys()]
+    steps = sorted(whole or reports, reverse=True)
     lines = [
         (f"{step:,}", shown(reports[step].get("return")), *(_cell(reports[step].get(name)) for name in shown_of))
         for step in reversed(steps[:: -(-len(steps) // most) or 1])
@@ -128,7 +159,7 @@ def evaluation_table(rows: Rows) -> tuple[tuple[str, ...], list[tuple[str, ...]]
         + ((shown(found.get("nash_conv")),) if solved else ())
         for play, found in by_play.items()
     ]
-    return ("play", "mean return", "interquartile mean", "steps") + (("NashConv",) if solved else ()), lines
+    return ("play", "mean return", "interquartile mean", "steps") + (("NashConv (exact)",) if solved else ()), lines
 
 
 def _middle(row: dict[str, Any]) -> str:

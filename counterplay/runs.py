@@ -27,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     screen.print("steps: of a training, whose return is what it learned to earn; else the team's")
     screen.print("a finished training's return is of greedy play, where its policy can also draw its actions")
     screen.print("gap: of the last meta-strategy that was asked for it; a lower bound is of the whole game")
+    screen.print("of a training in which all players learn, the NashConv of their policies")
     screen.print(f"next: {invocation()} show {shlex.quote(str(found[0].path))}", soft_wrap=True)
     return 0
 

@@ -13,7 +13,7 @@ from analysis.load import Run, command_of, flat, load_run, read_settings
 from analysis.numbers import shown
 from analysis.runs import Listed, glance, read_summary
 from analysis.tables import LEAST_SHARE, MEASURES, duel_table, iteration_table, measures, profile_table
-from analysis.trainings import Trained, curve_table, evaluation_table, learned_return, load_training
+from analysis.trainings import Trained, curve_table, evaluation_table, learned_return, load_training, used
 from counterplay.screen import Screen, age, bare_table
 from experiments.run import invocation
 
@@ -43,9 +43,9 @@ def _psro(run: Run, listed: Listed) -> Iterator[RenderableType]:
 
 def _training(trained: Trained, listed: Listed) -> Iterator[RenderableType]:
     budget = f" of {listed.asked:,}" if listed.asked else ""
-    yield from _head(trained.settings, listed, f"{trained.steps:,}{budget} steps")
+    yield from _head(used(trained.settings), listed, f"{trained.steps:,}{budget} steps")
     learning = "exact return" if trained.asked is None else "while it learns"
-    yield bare_table(*curve_table(trained.metrics), learning)
+    yield bare_table(*curve_table(trained.own), learning)
     yield ""
     if trained.evaluation:
         title = f"{learned_return(trained.config)} in fresh episodes, ± standard error, [95 % interval]"
@@ -59,6 +59,8 @@ def _training(trained: Trained, listed: Listed) -> Iterator[RenderableType]:
         yield f"  {invocation()} train --run-dir {folder} --resume"
     else:
         yield f"  {invocation()} play {folder}"
+        if trained.config["oracle"] == "nfsp" and trained.gap is None:
+            yield f"  {invocation()} exploitability {folder}"
 
 
 def _head(settings: dict[str, Any], listed: Listed, done: str) -> Iterator[RenderableType]:

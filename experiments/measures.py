@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from marl.psro import Payoffs, Snapshot  # torch
 
 EPISODE = "return per episode"
+COUNTED = {"nash_conv", "epsilon", "reservoir", "pool", "epochs"}
+"""What learners report that is computed or set, and no estimate."""
 CANCELS = 1e-6
 """Largest sum of returns that is rounding, and nothing that anybody gains."""
 
@@ -298,13 +300,24 @@ def learning_rows(curves: Mapping[str, list[dict[str, float]]], part: Literal["r
 
 
 def report_rows(report: Mapping[str, float], **where: int) -> Rows:
-    """What a learner reported of one update, `where` being whose it is."""
+    """What a learner reported of one update, `where` being whose it is.
+
+    Where several seats learn, the report names what is of one alone `.../seat`.
+    """
     rows = []
-    for name, value in report.items():
-        if name not in ("update", "steps", "return_error"):
-            error = {"standard_error": report["return_error"]} if name == "return" and "return_error" in report else {}
-            row = {"metric": f"learner/{name}", **where, "step": int(report["steps"]), "value": value}
-            rows.append({**row, **error, "kind": "estimate"})
+    for told, value in report.items():
+        name, _, seat = told.partition("/")
+        if name in ("update", "steps", "return_error"):
+            continue
+        row: dict[str, Any] = {"metric": f"learner/{name}", **where, "step": int(report["steps"]), "value": value}
+        if seat:
+            row["player"] = int(seat)
+        error = report.get(told.replace("return", "return_error")) if name == "return" else None
+        if error is not None:
+            row["standard_error"] = error
+        if name == "nash_conv":
+            row["unit"] = EPISODE
+        rows.append({**row, "kind": "exact" if name in COUNTED else "estimate"})
     return rows
 
 

@@ -17,7 +17,7 @@ from experiments.known_settings import settings_of
 from experiments.options import AnyGame, Placed, as_name, early
 from experiments.oracles import REGISTRY, check_oracle, chosen, small, untrained
 from experiments.stop import Stop, guarded
-from marl.oracles import ORACLES, BehaviouralCloning, JointTraining, Oracle
+from marl.oracles import NFSP, ORACLES, BehaviouralCloning, JointTraining, Oracle
 
 # What imports torch, or takes its time, is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 class Task(AnyGame):
     """What is learned, and against whom."""
 
-    game: str = "cart_pole"
+    game: str = "cart_pole"  # of some oracles another: `GAMES`
     seat: int = 0
     """Player that learns, counted from 0."""
     against: str = "uniform"
     """Who plays all other seats: a scripted policy of the game, by name; a run's folder, for the last meta-strategy of
     PSRO or the policy of a training; or a policy's files, without suffix. Of joint training, in which all players learn
-    and `seat` is the one that is looked at: the seats that do not learn, and who self-play is measured against."""
+    and `seat` is the one that is looked at: the seats that do not learn, and who self-play is measured against. Of
+    fictitious play nobody: there all players learn."""
     reward: Literal["own", "team"] = "own"
     """What is maximised: the player's own return, or the sum over all players."""
     start: str | None = None
@@ -74,6 +75,10 @@ class Config(Placed, Task):
         """Steps between checkpoints; 0 for none."""
         tenth = max(1, chosen(self).total_steps // 10)
         return tenth if self.checkpoint_every is None else self.checkpoint_every
+
+
+GAMES = {"nfsp": "matching_pennies"}
+"""By default, of oracles to which one player is nothing to learn from."""
 
 
 class Lesson(NamedTuple):
@@ -153,7 +158,9 @@ def parse(given: list[str]) -> Config:
         if named not in ([], [default.oracle]):
             raise ValueError(f"{folder} was trained by {default.oracle}, not by {named[0]}")
     elif named:
-        default = defaults(named[0], known["game"], known["smoke"])
+        told = any(word.partition("=")[0] == "--game" for word in rest)
+        game = known["game"] if told else GAMES.get(named[0], known["game"])
+        default = defaults(named[0], game, known["smoke"])
     else:
         _tell_oracles(given)
     prog = f"counterplay train {default.oracle}"
@@ -195,6 +202,8 @@ def planned(config: Config) -> Lesson:
         )
     if config.reward == "team" and isinstance(oracle, JointTraining) and oracle.team_share:
         raise ValueError("--reward team and --team-share would count the team's reward twice: leave one of them out")
+    if isinstance(oracle, NFSP) and config.against != Task.against:
+        raise ValueError(f"nfsp lets all players learn, and {config.against} would play no seat: leave out --against")
     if config.resume and (config.folder / "opponents").exists():
         return Lesson(config, game, oracle, device, None, None)
     from experiments.opponents import opponents, policy_at

@@ -29,16 +29,15 @@ from experiments.opponents import (
 )
 from experiments.placement import settings
 from experiments.run import RunFolder, changes, interpreter, invocation, to_lines
+from experiments.solving import Solving, gap_of, solves
 from experiments.stop import Stop
 from experiments.terminal import Display, Forecast, Stopwatch, View, display
 from experiments.tracker import Tracker, trackers
 from games.game import Policy
-from games.tree_game import TreeGame
 from marl.atomic import remove, verify, whole_folder, write_atomic
 from marl.checkpoint import PolicyStore, Stored
-from marl.exact import evaluate_exact, exact_gap
 from marl.failpoints import failpoint
-from marl.oracles import Oracle
+from marl.oracles import NFSP, Oracle
 from marl.population import deviation_value
 from marl.psro import placed
 from marl.recurrent import RecurrentPolicy
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 POINTS = 1000
 """Reports of a learning curve that are kept, about."""
 LINES = 20
-"""Of them that are shown while it learns, about."""
+"""Of them that are shown while it learns, and have an exact NashConv where there is one, about."""
 RESAMPLES = 2000
 """Of the bootstrap: ten times as many would move an interval by a twentieth of its width."""
 FLUSH = 5.0
@@ -61,6 +60,18 @@ VIEW = View(
 )
 EXACT = VIEW._replace(caption="return: the best response's, computed in the game's tree; exact")
 """Of the exact oracle, which plays no steps."""
+FICTITIOUS = VIEW._replace(
+    caption="return: of player {seat}'s best response, which explores, where it learns, mean ± standard error\n"
+    "NashConv: of all players' averages, exact, return per episode; not of games without a tree"
+)
+"""Of neural fictitious self-play."""
+
+
+def view_of(oracle: Oracle, seat: int) -> View:
+    """What is shown of a training."""
+    if isinstance(oracle, NFSP):
+        return FICTITIOUS._replace(caption=FICTITIOUS.caption.format(seat=seat))
+    return VIEW if oracle.total_steps else EXACT
 
 
 def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
@@ -77,7 +88,7 @@ def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
     others, start = load_opponents(folder, lesson.game, config.seat)
     lesson = lesson._replace(oracle=with_own_expert(lesson.oracle, folder))
     kept = trackers(run)
-    with display(VIEW if lesson.oracle.total_steps else EXACT) as show:
+    with display(view_of(lesson.oracle, config.seat)) as show:
         if TRAINED not in store:
             trained, company = Course(lesson, run, stop, show, kept).trained(others, start)
             failpoint("unit finished")
@@ -86,7 +97,7 @@ def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
             store.save(TRAINED, trained.policy, trained.curve)
         else:
             for tracker in kept:
-                tracker.write(curve_rows(store.load(TRAINED).curve, config.seat))
+                tracker.write(curve_rows(store.load(TRAINED).curve))
         if (run.path / "checkpoint").exists():
             remove(run.path / "checkpoint")  # replays may be large, and nothing is left to go on with
         show.working("playing fresh episodes")
@@ -103,15 +114,15 @@ def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
     print("\n".join(_report(lesson, run, steps, rows)))
 
 
-def curve_rows(curve: list[dict[str, float]], seat: int) -> Rows:
+def curve_rows(curve: list[dict[str, float]]) -> Rows:
     """Metrics of all that a learner reported."""
-    return [row for report in curve for row in report_rows(looked_at(report, seat))]
+    return [row for report in curve for row in report_rows(report)]
 
 
 def looked_at(report: Mapping[str, float], seat: int) -> dict[str, float]:
-    """A report in which, where several seats learn, what is told of this one has plain names too."""
+    """What a report tells of this seat, or of all, by plain names."""
     suffix = f"/{seat}"
-    return {name.removesuffix(suffix): value for name, value in report.items() if name.endswith(suffix)} | dict(report)
+    return {name.removesuffix(suffix): value for name, value in report.items() if "/" not in name.removesuffix(suffix)}
 
 
 class Course:
@@ -122,7 +133,7 @@ class Course:
         self.total = lesson.oracle.total_steps
         self.forecast, self.watch = Forecast(self.total, 0), Stopwatch()
         self.waiting: Rows = []
-        self.flushed, self.steps, self.line = time.monotonic(), 0, 0
+        self.flushed, self.steps = time.monotonic(), 0
 
     def trained(self, others: Opponents, start: Policy | None) -> tuple[Stored, Opponents | None]:
         """The policy and its curve, from the last checkpoint on, and who learned beside it (`opponents.together`).
@@ -136,7 +147,11 @@ class Course:
         with taught as (lanes, seats):
             warm = beginnings(lesson.oracle, others, config.seat, start)
             learner = lesson.oracle.learner(lanes, seats, config.seed, lesson.device, warm)
-            training = Training(learner, folder, about, config.every or 1, max(1, self.total // POINTS))
+            log_every = max(1, self.total // POINTS)
+            self.line_every = log_every * (POINTS // LINES)  # reports of these are kept, for it is a multiple
+            if solves(config, lesson.oracle, lesson.game):
+                learner = Solving(learner, lesson.game, self.line_every)
+            training = Training(learner, folder, about, config.every or 1, log_every)
             self._go_on(training)
             try:
                 with self.stop.patient():
@@ -149,9 +164,9 @@ class Course:
 
     def _go_on(self, training: Training) -> None:
         self.training = training
-        self.steps, self.line = training.steps, self._line(training.steps)
+        self.steps = training.steps
         self.forecast.skipped("steps", training.steps)
-        self.waiting = curve_rows(training.curve, self.lesson.config.seat)
+        self.waiting = curve_rows(training.curve)
         if training.steps:
             print(f"going on after {training.steps:,} of {self.total:,} steps")
         if not training.resumable:
@@ -161,23 +176,18 @@ class Course:
     def _progress(self, report: Mapping[str, float]) -> None:
         steps = int(report["steps"])
         self.forecast.spent("steps", steps - self.steps, self.watch.lap())
-        self.steps = steps
+        before, self.steps = self.steps, steps
         speed = self.forecast.speed("steps")
         if self.total:
             self.show.working(f"training, {steps / self.total:.0%}; {speed:,.0f} steps/s; {self.forecast} left")
-        latest = looked_at(self.training.curve[-1], self.lesson.config.seat)
+        latest = self.training.curve[-1]
         if int(latest["steps"]) == steps:  # it is kept
             self.waiting += report_rows(latest)
-            if self._line(steps) > self.line or self.training.learner.finished:
-                self.line = self._line(steps)
-                self._show(latest, speed)
+            if steps // self.line_every > before // self.line_every or self.training.learner.finished:
+                self._show(looked_at(latest, self.lesson.config.seat), speed)
         if time.monotonic() - self.flushed > FLUSH:
             self._flush()
         self.stop.check()
-
-    def _line(self, steps: int) -> int:
-        """Of those shown, the number of that which shows so many steps."""
-        return steps * LINES // self.total if self.total else 0
 
     def _show(self, report: Mapping[str, float], speed: float) -> None:
         called = watched(report)
@@ -237,14 +247,11 @@ def measured(lesson: "Lesson", others: Opponents, policy: Policy) -> tuple[Rows,
 
 
 def _solved(lesson: "Lesson", company: Opponents, play: str) -> Rows:
-    """NashConv of those who learned together, where the game has a tree: exact."""
-    if not (lesson.oracle.all_seats and isinstance(lesson.game, TreeGame)):
+    """NashConv of those who learned together, where that is what the training is about, and there is a tree: exact."""
+    if not solves(lesson.config, lesson.oracle, lesson.game):
         return []
-    payoffs = evaluate_exact(lesson.game, company.populations)
-    gap = exact_gap(lesson.game, company.populations, payoffs, company.sigma)
-    return [
-        {"metric": "evaluation/nash_conv", "play": play, "value": gap.total.value, "kind": "exact", "unit": EPISODE}
-    ]
+    gap = gap_of(lesson.game, [population[0] for population in company.populations])
+    return [{"metric": "evaluation/nash_conv", "play": play, "value": gap, "kind": "exact", "unit": EPISODE}]
 
 
 def _row(name: str, sample: np.ndarray, play: str, unit: str) -> dict:
@@ -276,16 +283,24 @@ def _report(lesson: "Lesson", run: RunFolder, steps: int, rows: Rows) -> list[st
     share, agent = team_share(settings(config)), lesson.game.agents[config.seat]
     earner = "the team earns" if share == 1 else f"{agent} earns"
     earner += f", {1 - share:g} of it its own and {share:g} the team's return," if 0 < share < 1 else ""
+    commands = ["show", "play"]
+    if lesson.oracle.all_seats and not solves(config, lesson.oracle, lesson.game):
+        commands.append("exploitability")
     return [
         f"{config.oracle} on {config.game}{others}, seed {config.seed}, {steps:,} steps",
+        *(
+            f"NashConv, {row['play']}: {row['value']:.4g} ({row['kind']}; {row['unit']})"
+            for row in rows
+            if row["metric"] == "evaluation/nash_conv"
+        ),
         f"what {earner} in {config.eval_episodes:,} fresh episodes (± standard error, [95 % bootstrap interval]):",
         *(
-            f"  {play}: " + ", ".join(f"{name} {cell}" for name, cell in zip(headers[1:], cells, strict=True) if cell)
+            f"  {play}: " + ", ".join(f"{name} {cell}" for name, cell in zip(headers[1:4], cells, strict=False) if cell)
             for play, *cells in lines
         ),
         f"in {run.path}:",
         f"  policy, {'figures/learning_curve.png, ' if steps else ''}metrics.jsonl, evaluation, run.json, summary.json",
         "next:",
-        *(f"  {invocation()} {command} {folder}" for command in ("show", "play")),
+        *(f"  {invocation()} {command} {folder}" for command in commands),
         *([f"  {interpreter()} -m tensorboard.main --logdir {folder}"] if find_spec("tensorboard") else []),
     ]

@@ -20,11 +20,13 @@ from analysis.runs import glance
 from analysis.trainings import load_training
 from counterplay.main import main as counterplay
 from experiments.opponents import load_opponents, met
+from experiments.oracles import chosen
 from experiments.placement import settings
 from experiments.stop import Stop, Stopped
 from experiments.train import began_as, main, parse
 from experiments.training import ways
 from games.exact import nash_conv, profile, tabulate
+from games.lanes import GameLanes
 from games.pong.scripted import Follow
 from marl import failpoints
 from marl.checkpoint import PolicyStore
@@ -565,26 +567,115 @@ NFSP = (
 )
 
 
+@pytest.fixture(scope="module")
+def fictitious(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training of all players, in a game with a tree."""
+    run = tmp_path_factory.mktemp("fictitious") / "run"
+    assert main(["nfsp", *NFSP, "--game", "openspiel:kuhn_poker", "--seat", "1", "--run-dir", str(run)]) == 0
+    return run
+
+
 def test_neural_fictitious_self_play_hands_out_averages_and_tells_their_gap(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    fictitious: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = tmp_path / "run"
-    assert main(["nfsp", *NFSP, "--game", "openspiel:kuhn_poker", "--run-dir", str(run)]) == 0
-    game = began_as(run).make_game()
-    company = met(run, game, 0).joined_by(0, PolicyStore(run).load("policy").policy)
+    game = began_as(fictitious).make_game()
+    company = met(fictitious, game, 1).joined_by(1, PolicyStore(fictitious).load("policy").policy)
     assert not any(getattr(population[0], "greedy", True) for population in company.populations)
     parts = [tabulate(game, population[0], player) for player, population in enumerate(company.populations)]
     wanted = nash_conv(game.tree, profile(game.tree, parts))
-    (told,) = (row for row in load_training(run).metrics if row["metric"] == "evaluation/nash_conv")
-    assert told["kind"] == "exact"
-    assert told["value"] == pytest.approx(wanted, rel=1e-9)
-    capsys.readouterr()
-    assert counterplay(["show", str(run)]) == 0
+    rows = load_training(fictitious).metrics
+    (told,) = (row for row in rows if row["metric"] == "evaluation/nash_conv")
+    while_it_learns = [row for row in rows if row["metric"] == "learner/nash_conv"]
+    for row in (told, while_it_learns[-1]):
+        assert (row["kind"], row["unit"]) == ("exact", "return per episode")
+        assert row["value"] == pytest.approx(wanted, rel=1e-9)
+    assert 20 <= len(while_it_learns) <= 21
+    assert set(documented("Trainings: fictitious self-play")) <= {row["metric"] for row in rows}
+
+
+def test_gaps_while_it_learns_are_of_the_averages_of_that_moment(fictitious: Path) -> None:
+    config = began_as(fictitious)
+    game, oracle = config.make_game(), chosen(config)
+    learner = oracle.learner(GameLanes(game, oracle.num_lanes), (0, 1), config.seed)
+    told = [row for row in load_training(fictitious).metrics if row["metric"] == "learner/nash_conv"]
+    steps = 0
+    while steps < told[3]["step"]:
+        steps = learner.update()["steps"]
+    parts = [tabulate(game, learner.policies[seat], seat) for seat in (0, 1)]
+    assert told[3]["value"] == pytest.approx(nash_conv(game.tree, profile(game.tree, parts)), rel=1e-9)
+
+
+def test_what_is_of_one_of_several_learners_names_the_player(fictitious: Path) -> None:
+    rows = load_training(fictitious).metrics
+    for name, players in (("return", [0, 1]), ("reservoir", [0, 1]), ("epsilon", [None]), ("nash_conv", [None])):
+        last = [row for row in rows if row["metric"] == f"learner/{name}" and row["step"] == 2048]
+        assert [row.get("player") for row in last] == players
+        assert all(("standard_error" in row) == (name == "return") for row in last)
+        assert all(row["kind"] == ("estimate" if name == "return" else "exact") for row in last)
+    assert not [row for row in rows if "return_error" in row["metric"]]
+
+
+def test_fictitious_play_that_is_stopped_goes_on_to_the_same_bits(
+    fictitious: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gaps while it learns, which are in its metrics, included."""
+    run, writes, replace = tmp_path / "run", iter(range(1, 10**6)), os.replace
+
+    def replace_and_stop(source: Path, target: Path) -> None:
+        if next(writes) == 9:
+            os.kill(os.getpid(), signal.SIGTERM)
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replace_and_stop)
+        arguments = ["nfsp", *NFSP, "--game", "openspiel:kuhn_poker", "--seat", "1", "--run-dir", str(run)]
+        assert main(arguments) == 128 + signal.SIGTERM
+    assert list((run / "checkpoint").iterdir())
+    assert resumed(run) == 0
+    assert contents(run) == contents(fictitious)
+
+
+def test_fictitious_play_is_shown_with_its_gap_and_without_what_decides_nothing(
+    fictitious: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert counterplay(["show", str(fictitious)]) == 0
     out = capsys.readouterr().out
-    assert f"{wanted:g}" in out
-    assert "average's loss" in out
-    names = {row["metric"] for row in load_training(run).metrics}
-    assert set(documented("Trainings: fictitious self-play")) <= names
+    last = load_training(fictitious).gap
+    assert last is not None
+    assert f"{last['value']:g}" in out
+    assert "NashConv (exact)" in out
+    header = "steps return NashConv average's loss uniform's loss"
+    assert header in [" ".join(line.split()) for line in out.splitlines()]
+    assert "nfsp.dqn.steps" in out
+    assert "nfsp.ppo" not in out
+    assert "against" not in out
+    assert counterplay(["runs", str(fictitious.parent)]) == 0
+    assert f"{last['value']:g}" in capsys.readouterr().out
+
+
+def test_who_learned_beside_it_is_looked_at_too(fictitious: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(fictitious, run)
+    assert glance(run).state == "finished"
+    file = run / "together" / "0-0.safetensors"
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    assert glance(run).state == "damaged"
+
+
+def test_equilibria_are_of_players_own_returns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those who learn for the team approach no equilibrium of the game."""
+    run = tmp_path / "run"
+    arguments = ["nfsp", *NFSP, "--game", "openspiel:kuhn_poker", "--reward", "team", "--run-dir", str(run)]
+    assert main(arguments) == 0
+    assert load_training(run).gap is None
+    assert f"exploitability {run}" in capsys.readouterr().out
+
+
+def test_fictitious_play_has_no_opponents_and_a_game_for_several(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nfsp", "--against", "rock", "--game", "rock_paper_scissors"]) == 2
+    assert "leave out --against" in capsys.readouterr().err
+    assert parse(["nfsp"]).game == "matching_pennies"
+    assert parse(["nfsp", "--game", "cart_pole"]).game == parse(["ppo"]).game == "cart_pole"
 
 
 def test_who_trains_all_seats_trains_no_best_response(capsys: pytest.CaptureFixture[str]) -> None:
