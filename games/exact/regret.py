@@ -5,7 +5,7 @@ from itertools import count
 
 import numpy as np
 
-from games.exact.strategies import check_tree, plans, uniform
+from games.exact.strategies import plans, uniform
 from games.exact.values import fold, others_reach, slot_payoffs
 from games.tree import Tree
 
@@ -39,16 +39,16 @@ def _averages(
     tree: Tree, kept: Callable[[np.ndarray], np.ndarray], weight: Callable[[int], float]
 ) -> Iterator[np.ndarray]:
     """Average strategies, of what is kept of the regrets after each update, and a weight for every iteration."""
-    check_tree(tree)
+    even = uniform(tree)
     regrets, total = np.zeros(tree.num_slots), np.zeros(tree.num_slots)
     owns = [tree.slots(player) for player in range(tree.players)]
     for iteration in count(1):
         for own in owns:
-            strategy = _shares(tree, np.maximum(regrets, 0))  # regret matching [Hart & Mas-Colell 2000]
+            strategy = _shares(tree, np.maximum(regrets, 0), even)  # regret matching [Hart & Mas-Colell 2000]
             gains, own_reach = _regrets(tree, strategy)
             regrets[own] = kept(regrets[own] + gains[own])
             total[own] += weight(iteration) * (own_reach * strategy)[own]
-        yield _shares(tree, total)
+        yield _shares(tree, total, even)
 
 
 def _regrets(tree: Tree, strategy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -64,8 +64,7 @@ def _regrets(tree: Tree, strategy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values - np.add.reduceat(values * strategy, offset)[tree.state_of], plan[tree.slot_parents]
 
 
-def _shares(tree: Tree, weights: np.ndarray) -> np.ndarray:
-    """[S] non-negative weights as shares of their information state's; uniform where all are zero."""
+def _shares(tree: Tree, weights: np.ndarray, even: np.ndarray) -> np.ndarray:
+    """[S] non-negative weights as shares of their information state's; `even` ones where all are zero."""
     total = np.add.reduceat(weights, tree.information.offset[:-1])[tree.state_of]
-    some = total > 0
-    return np.where(some, weights / np.where(some, total, 1), uniform(tree))
+    return np.divide(weights, total, out=even.copy(), where=total > 0)
