@@ -138,7 +138,7 @@ def best_response(
     """One unit of work: train `seat` against the other seats' play of sigma.
 
     The result is a pure function of (game, oracle, populations, sigma, seat, seed, unit, reward, start), on one kind of
-    device. The others are drawn from `populations` [player][k] by `sigma` [k_1, ..., k_N]; (`seed`, `unit`) key all that
+    device. The others are drawn from `populations` [player][k] by `sigma` [k_1, ..., k_N]; (`seed`, `unit`) key what
     is random. `reward` and `device` are those of `learning_lanes`; the policy comes back on the CPU. Training goes on
     from the policy `start`, or begins from scratch; `progress` gets what the learner reports after every update. Raises
     ValueError where the oracle cannot train for this seat.
