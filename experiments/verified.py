@@ -154,9 +154,9 @@ def _behind(config: Any, steps: int) -> str:
         return ""
     if config.command != "train":
         return f"the run's own best responses have at most {steps:,} steps behind them"
-    if config.oracle == "nfsp":
-        return f"the training had {steps:,} steps, those of all seats together, one of which learned at a time"
-    return f"the training had {steps:,} steps"
+    whose = ", those of all seats together, one of which learned at a time" if config.oracle == "nfsp" else ""
+    before = f", after those that {config.start} had" if config.start else ""
+    return f"the training had {steps:,} steps{whose}{before}"
 
 
 def _named(config: Any) -> str:
