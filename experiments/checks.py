@@ -1,11 +1,14 @@
 """What options of a command cannot work, told before anything is trained or written."""
 
 import math
+import sys
 from collections.abc import Mapping
 from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from experiments.ending import counted
 
 # What takes its time to import is imported where it is used: --help answers at once.
 if TYPE_CHECKING:
@@ -26,8 +29,10 @@ def check_ranges(options: Mapping[str, Any], least: Mapping[str, float], most: M
     for name, lowest in least.items():
         value = options.get(name)
         if value is not None and not lowest <= value <= most.get(name, math.inf):
-            highest = f" and at most {most[name]:,}" if name in most else ""
-            raise ValueError(f"{name} must be at least {lowest}{highest}, got {value}")
+            finite = most.get(name) == sys.float_info.max  # all that leaves out is infinity, and nan
+            highest = f" and at most {most[name]:,}" if name in most and not finite else ""
+            number = "a finite number of " if finite else ""
+            raise ValueError(f"{name} must be {number}at least {lowest}{highest}, got {value}")
     folder = options["name"]
     if folder is not None and folder != Path(folder).name:
         raise ValueError(f"name must be one folder's name, got {folder!r}: use --run-dir for a path")
@@ -56,26 +61,30 @@ def checked_solver(name: str, players: int, **options: float | None) -> "MetaSol
 
 
 def wants_zero_sum(meta_solver: str, targets: str, players: int) -> str:
-    """What of these, if anything, takes two-player zero-sum games alone. Raises ValueError for more players, or targets
-    that are unknown.
+    """What of these, if anything, takes two-player zero-sum games alone.
+
+    Raises ValueError for other numbers of players, with all that is to be chosen anew, and targets that are unknown.
     """
     from marl.targets import targets as registered
     from metasolvers import META_SOLVERS
 
     asked = [f"targets {targets}"] if registered(targets).takes == "zero_sum" else []
-    if meta_solver == ANYTIME or META_SOLVERS[meta_solver].takes == "zero_sum":
+    if meta_solver == ANYTIME or (meta_solver in META_SOLVERS and META_SOLVERS[meta_solver].takes == "zero_sum"):
         asked.append(meta_solver)
     if asked and players != 2:
         told = " and ".join(asked)
-        raise ValueError(f"{told} needs two players; got {players}: {for_any_game(told)}")
+        need = "needs" if len(asked) == 1 else "need"
+        raise ValueError(f"{told} {need} two players; got {players}: {for_any_game(told)}")
     return " and ".join(asked)
 
 
 def for_any_game(asked: str) -> str:
-    """What to use instead of what `wants_zero_sum` found."""
-    instead = ["--targets mixture"] if asked.startswith("targets") else []
-    instead += ["--meta-solver alpha_rank"] if asked.split()[-1] != "rectified" else []
-    return f"use {' '.join(instead)}"
+    """What to use instead of what `wants_zero_sum` found: what takes any number of players, and any payoffs."""
+    targets, solver = asked.startswith("targets"), asked.split()[-1] != "rectified"
+    if not targets:
+        return "use --meta-solver alpha_rank, max_gini_cce or logit_nash, which take any game"
+    mixture = "--targets mixture" + (" with --meta-solver alpha_rank, max_gini_cce or logit_nash" if solver else "")
+    return f"use {mixture}, or --targets recommendations with --meta-solver max_gini_ce (JPSRO), which take any game"
 
 
 def check_cancels(game: "Game | Playable", asked: str, seed: int) -> None:
@@ -120,7 +129,7 @@ def check_profiles(iterations: int, players: int) -> None:
     profiles = (iterations + 1) ** players
     if profiles > MOST_PROFILES:
         raise ValueError(
-            f"{iterations} iterations for {players} players are {profiles:,} profiles of policies to play, "
+            f"{counted(iterations)} for {players} players are {profiles:,} profiles of policies to play, "
             f"more than {MOST_PROFILES:,}: lower iterations"
         )
 

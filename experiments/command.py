@@ -79,14 +79,25 @@ def parsed(
     """
     tiny = "--smoke" in given
     default = smoke if tiny else default
-    known = early(given, type(default), (*names, "oracle"))
+    known = early(given, type(default), (*names, "oracle", "pipeline"))
+    levels = known.pop("pipeline")
     if known["oracle"] != default.oracle:
         check_responder(known["oracle"])
         settings = known_settings.get(known["oracle"]) or ORACLES[known["oracle"]]()
         default = with_oracle(default, known["oracle"], small(known["oracle"], settings) if tiny else settings)
+    if tiny and levels > 1:
+        default = _for_each(default, levels)
     if "--resume" in given and not {"-h", "--help"} & set(given):
         from experiments.placement import began_as
 
         default = began_as(replace(default, **known).folder, default)
     prog = f"counterplay {default.command}"
     return tyro.cli(type(default), prog=prog, args=given, default=default, registry=REGISTRY)
+
+
+def _for_each(config: Configured, levels: int) -> Configured:
+    """With tiny budgets for every level of a pipeline, which shares out the oracle's."""
+    oracle = getattr(config, config.oracle, None)
+    if oracle is None or not hasattr(oracle, "steps"):
+        return config
+    return replace(config, **{config.oracle: replace(oracle, steps=oracle.steps * levels)})

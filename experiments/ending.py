@@ -19,6 +19,11 @@ class Ending(NamedTuple):
     """Further ones that going on takes."""
 
 
+def counted(iterations: int) -> str:
+    """So many iterations, in words."""
+    return f"{iterations} iteration{'' if iterations == 1 else 's'}"
+
+
 def improves(row: dict[str, Any]) -> bool:
     """Whether the gain of a best response, as measured, is one."""
     return row["value"] > max(ERRORS * row["standard_error"], ROUNDING)
@@ -47,9 +52,9 @@ def ending(rows: Rows, stop_at: float | None, patience: int | None, repeats: boo
         return None
     recent = [found for _, found in sorted(gains.items())][-patience:]
     if len(recent) == patience and not any(improves(row) for found in recent for row in found):
-        return Ending(f"no best response gained anything in {patience} iterations (--patience)")
+        return Ending(f"no best response gained anything in {counted(patience)} (--patience)")
     if _stands([row for _, row in sorted(gaps.items())], patience):
-        return Ending(f"the gap in the whole game has not fallen in {patience} iterations (--patience)")
+        return Ending(f"the gap in the whole game has not fallen in {counted(patience)} (--patience)")
     return None
 
 

@@ -152,15 +152,44 @@ def with_steps(oracle: Oracle, steps: int, option: str) -> Oracle:
 def part(oracle: Oracle, pipeline: int, targets: str) -> Oracle:
     """The oracle with its share of steps an iteration, of a pipeline of so many levels.
 
-    Raises ValueError where it has none to share, or targets are not the mixture: then there is no lowest level.
+    Raises ValueError where it has none to share, or too few, with what would do; or targets are not the mixture: then
+    there is no lowest level.
     """
     if pipeline == 1:
         return oracle
     if targets != "mixture":
         raise ValueError(f"a pipeline has one response a level: use --targets mixture, got {targets}")
     if not oracle.total_steps:
-        raise ValueError(f"{type(oracle).__name__} has no training to share out: leave out --pipeline")
-    return with_steps(oracle, oracle.total_steps // pipeline, f"--pipeline {pipeline}: steps")
+        raise ValueError(
+            f"{type(oracle).__name__} has no training to share out: leave out --pipeline, or use --oracle ppo"
+        )
+    share = oracle.total_steps // pipeline
+    try:
+        return with_steps(oracle, share, "steps")
+    except ValueError as error:
+        raise ValueError(
+            f"--pipeline {pipeline} leaves every level {share:,} of the oracle's {oracle.total_steps:,} steps an "
+            f"iteration, too few to train with: {_enough(oracle, pipeline)}"
+        ) from error
+
+
+def _enough(oracle: Oracle, pipeline: int) -> str:
+    """What to change so that every level of a pipeline has steps to train with."""
+    option = next((f"--{name}.steps" for name, kind in ORACLES.items() if type(oracle) is kind), "the oracle's steps")
+    update = getattr(oracle, "batch", 1)
+    most = next((levels for levels in range(pipeline - 1, 1, -1) if _works(oracle, oracle.total_steps // levels)), None)
+    least = next((steps for steps in (update * 2**power for power in range(20)) if _works(oracle, steps)), None)
+    told = [f"use {option} {least * pipeline} or more"] if least else [f"raise {option}"]
+    return " or ".join([*told, f"--pipeline {most} at most" if most else "leave out --pipeline"])
+
+
+def _works(oracle: Oracle, steps: int) -> bool:
+    """Whether the oracle can train with so many steps."""
+    try:
+        with_steps(oracle, steps, "steps")
+    except ValueError:
+        return False
+    return True
 
 
 def check_trainable(

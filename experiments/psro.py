@@ -144,6 +144,7 @@ def planned(config: Config) -> Plan:
     for policy in initial:
         check_savable(policy)
     check_trainable(game, config.game, chosen(config), initial)
+    asked = wants_zero_sum(config.meta_solver, config.targets, players)
     rivals = {name: profile(name, game) for name in config.score_against}
     solver = checked_solver(
         config.meta_solver,
@@ -154,7 +155,7 @@ def planned(config: Config) -> Plan:
     )
     check_profiles(config.iterations, players)
     oracle = part(chosen(config), config.pipeline, config.targets)
-    if asked := wants_zero_sum(config.meta_solver, config.targets, players):
+    if asked:
         check_cancels(game, asked, config.seed)
     if groups:
         check_exchangeable(game, groups, [[policy] for policy in initial], enough(config.episodes, groups), config.seed)

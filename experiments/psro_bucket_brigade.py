@@ -110,9 +110,9 @@ def planned(config: Config) -> Plan:
     game = config.make_game()
     players = len(game.agents)
     initial = [policy(config.initial, game)] * players
+    wants_zero_sum(config.meta_solver, config.targets, players)
     solver = checked_solver(config.meta_solver, players, alpha=config.alpha, population_size=config.population_size)
     check_profiles(config.iterations, players)
-    wants_zero_sum(config.meta_solver, config.targets, players)
     check_trainable(game, config.scenario, chosen(config), initial)
     return Plan(
         config,

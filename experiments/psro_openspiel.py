@@ -155,8 +155,9 @@ def planned(config: Config) -> Plan:
 
     game = config.make_game()
     players = len(game.agents)
+    asked = wants_zero_sum(config.meta_solver, config.targets, players)
     solve, aim = _variant(config, game)
-    if asked := wants_zero_sum(config.meta_solver, config.targets, players):
+    if asked:
         _check_zero_sum(game, asked)
     check_profiles(config.iterations, players)
     oracle, initial = chosen(config), [Uniform.of(space) for space in game.action_spaces]

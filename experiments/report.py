@@ -36,7 +36,7 @@ def report(run: RunFolder, config: Config, rows: Rows, figures: int, ended: Endi
     longer = f"{resume_command(config, ended.iterations)} {ended.options}".rstrip()
     return [
         *config.headline(last, bound and bound.get("responses")),
-        *(f"  {MEASURES[metric]:<30}{shown(row):<24}{row['kind']}" for metric, row in measured.items()),
+        *(_measured(metric, row, rows) for metric, row in measured.items()),
         *_duels(final.get("duels", [])),
         *_notes(config, rows),
         f"  ended: {ended.why}",
@@ -50,6 +50,18 @@ def report(run: RunFolder, config: Config, rows: Rows, figures: int, ended: Endi
     ]
 
 
+def _measured(metric: str, row: dict[str, Any], rows: Rows) -> str:
+    """A line; of gaps with what they are of, of the last responses that gained nothing with how many there were."""
+    value, kind = shown(row), row["kind"]
+    if "concept" in row:
+        joined = {"exact": "exact ", "lower bound": "lower bound on the ", "estimate": "estimate of the "}[kind]
+        kind = f"{joined}{row['concept']}, {row['unit']}"
+    if metric == "non_improving":
+        found = [gain for gain in rows if gain["metric"] == "response_gain" and gain["iteration"] == row["iteration"]]
+        value, kind = f"{value} of {len(found)}", f"{kind}, of the last iteration"
+    return f"  {MEASURES[metric]:<30}{value:<24}{kind}"
+
+
 def _notes(config: Config, rows: Rows) -> list[str]:
     """What is to be known of best responses that gained nothing, and of theory that does not hold."""
     found = [row for row in rows if row["metric"] == "response_gain"]
@@ -57,7 +69,8 @@ def _notes(config: Config, rows: Rows) -> list[str]:
     copies = sum(row["value"] for row in rows if row["metric"] == "duplicates")
     notes = []
     if idle or copies:
-        notes.append(f"  {len(idle)} of {len(found)} best responses gained nothing; {copies} were there already")
+        already = f"{copies} {'was' if copies == 1 else 'were'} there already"
+        notes.append(f"  in all iterations, {len(idle)} of {len(found)} best responses gained nothing; {already}")
     preferring = getattr(config, "response", "best") == "preference"
     if config.meta_solver in RANKING and not preferring:
         notes.append(

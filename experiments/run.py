@@ -77,7 +77,10 @@ def create(
         parent = path.resolve().parent
         free = shutil.disk_usage(parent).free
         if free < ROOM:
-            raise ValueError(f"{parent} has {free / 2**20:.0f} MiB free, a run needs {ROOM / 2**20:.0f} MiB")
+            raise ValueError(
+                f"the disk of {path.parent} has {free / 2**20:.0f} MiB free, a run needs {ROOM / 2**20:.0f} MiB: "
+                "choose another --run-dir, or make room"
+            )
         with whole_folder(path.resolve()) as folder:  # which replaces the folder, not a link to it
             write_atomic(folder / RUN, to_json({"format": FORMAT, "config": config, **named, **provenance(packages)}))
         return RunFolder(path)

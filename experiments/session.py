@@ -17,7 +17,7 @@ from analysis.figures import draw
 from analysis.report import write
 from experiments.answers import COUNTING, Answer, Job, answered, at, jobs, pipeline
 from experiments.checks import MOST_PROFILES
-from experiments.ending import Ending, ending
+from experiments.ending import Ending, counted, ending
 from experiments.measures import Rows, answer_rows, concept, learning_rows
 from experiments.report import report
 from experiments.run import RunFolder, changes, to_lines
@@ -138,7 +138,7 @@ class Session:
         if ended := ending(self.rows, config.stop_at, config.patience, repeats):
             return ended
         if iteration >= config.iterations:
-            return Ending(f"{iteration} iterations were asked for", iteration + 4)
+            return Ending(f"{counted(iteration)} {'was' if iteration == 1 else 'were'} asked for", iteration + 4)
         if config.max_minutes is not None and time.monotonic() - self.began >= 60 * config.max_minutes:
             return Ending(f"{config.max_minutes:g} minutes are over (--max-minutes)", config.iterations)
         added = Counter(job.player for job in self._jobs(self.latest))

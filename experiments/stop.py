@@ -96,10 +96,17 @@ def guarded(work: Callable[[Stop], int | None]) -> int:
         except (ValueError, OSError, ArithmeticError, MemoryError) as error:
             if stop.signum is None:
                 after = f"; once that is mended, {stop.advice}" if isinstance(error, OSError) else ""
-                print("\n".join([f"error: {error}{after}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+                print("\n".join([f"error: {_told(error)}{after}", *getattr(error, "__notes__", [])]), file=sys.stderr)
                 return REFUSED
         except BaseException:  # libraries may wrap what interrupted them into errors of their own
             if stop.signum is None:
                 raise
         print(f"stopped by {signal.Signals(stop.signum).name}: {stop.advice}", file=sys.stderr)
         return 128 + stop.signum
+
+
+def _told(error: Exception) -> str:
+    """The error in words; of what the system refuses, its number tells nobody anything."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

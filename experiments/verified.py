@@ -1,6 +1,7 @@
 """Whose exploitability is looked for, by which oracle, and what it finds: `counterplay exploitability`."""
 
 import hashlib
+import shlex
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -9,15 +10,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 
+from analysis.load import command_of, read_settings
+from analysis.runs import glance
 from analysis.trainings import team_share
 from experiments.checks import check_processes
 from experiments.known_settings import settings_of
 from experiments.measures import EPISODE
-from experiments.opponents import TOGETHER
+from experiments.opponents import TOGETHER, TRAINED
 from experiments.oracles import check_responder, check_trainable, chosen, with_steps
 from experiments.placement import settings
 from experiments.play import cast_of
-from experiments.run import RunFolder
+from experiments.run import RunFolder, invocation
 from experiments.shortfalls import known_shortfall
 from experiments.terminal import Display, View, display
 from games import make
@@ -61,15 +64,20 @@ class Subject(NamedTuple):
     loop_steps: int
     """That its own best responses have behind them, at most, those of policies they went on from included; 0 where
     nobody trained them."""
+    behind: str
+    """The same in words, which say whose steps these are."""
     recorded: dict[str, Oracle]
     """Settings of oracles that its folder has, by name."""
+    progress: dict[str, Any] | None = None
+    """Of a run, how far it is: its state, what of it is finished, and what was asked for."""
 
 
 def subject_of(what: str, game: str | None) -> Subject:
     """Of a run's folder, its last meta-strategy; of a training's, its policy among those it is measured with; or a
     scripted policy of a game, in every seat.
 
-    Raises ValueError for what is nothing of that, and a game that is missing, or is told twice.
+    Raises ValueError for what is nothing of that, a game that is missing, or is told twice, and a run that is damaged,
+    is being written to, or has nothing to be verified yet.
     """
     folder = Path(what)
     if (folder / "run.json").is_file():
@@ -86,6 +94,7 @@ def subject_of(what: str, game: str | None) -> Subject:
 
 
 def _of_run(folder: Path) -> Subject:
+    progress = _progress(folder)
     cast = cast_of(folder)
     config: Any = cast.config
     stored = settings(config)
@@ -101,6 +110,7 @@ def _of_run(folder: Path) -> Subject:
     else:
         label = f"{cast.iteration:04d}"
         who = f"{cast.which} of {folder}"
+    steps = chosen(config).total_steps * (max(1, cast.iteration or 0) if getattr(config, "warm_start", False) else 1)
     return Subject(
         who,
         config.make_game(),
@@ -112,9 +122,41 @@ def _of_run(folder: Path) -> Subject:
         cast.seals,
         config.files,
         "team" if team_share(stored) == 1 else "own",
-        chosen(config).total_steps * (max(1, cast.iteration or 0) if getattr(config, "warm_start", False) else 1),
+        steps,
+        _behind(config, steps),
         recorded | {config.oracle: chosen(config)},
+        progress,
     )
+
+
+def _progress(folder: Path) -> dict[str, Any]:
+    """How far a run is. Raises ValueError where it cannot be verified as it is."""
+    listed = glance(folder)
+    if listed.state == "damaged":
+        raise ValueError(f"{listed.problem}; restore it from a copy of the run, or start a new run")
+    if listed.state == "running":
+        raise ValueError(f"another process is writing to {folder}: wait for it, or stop it first")
+    training = listed.unit == "steps"
+    if listed.iterations is None or (training and not (folder / TRAINED).exists()):
+        lacking, command = "policy" if training else "iteration", command_of(read_settings(folder)["config"])
+        resume = f"{invocation()} {command} --run-dir {shlex.quote(str(folder))} --resume"
+        raise ValueError(f"{folder} has finished no {lacking} yet: go on with it first, by {resume}")
+    return {"state": listed.state, listed.unit: listed.iterations, "asked": listed.asked}
+
+
+def _behind(config: Any, steps: int) -> str:
+    """What so many steps are, that the search for deviations is to have as well.
+
+    In NFSP every episode teaches one seat: its own steps are fewer than those of the training, in a share that is by
+    chance. A search with all of them is no weaker.
+    """
+    if not steps:
+        return ""
+    if config.command != "train":
+        return f"the run's own best responses have at most {steps:,} steps behind them"
+    whose = ", those of all seats together, one of which learned at a time" if config.oracle == "nfsp" else ""
+    before = f", after those that {config.start} had" if config.start else ""
+    return f"the training had {steps:,} steps{whose}{before}"
 
 
 def _named(config: Any) -> str:
@@ -130,7 +172,7 @@ def _scripted(name: str, game: str) -> Subject:
     populations = [[policy] for policy in profile(name, rules)]
     alone = np.ones((1,) * len(populations))
     folder = Path("runs", f"{as_name(game)}-{name}")
-    return Subject(f"{name} play", rules, game, populations, alone, folder, name, (), asked.files, "own", 0, {})
+    return Subject(f"{name} play", rules, game, populations, alone, folder, name, (), asked.files, "own", 0, "", {})
 
 
 def verification_oracle(name: str, steps: int | None, subject: Subject) -> Oracle:
@@ -148,9 +190,8 @@ def verification_oracle(name: str, steps: int | None, subject: Subject) -> Oracl
     enough = -(-least // batch) * batch
     if known.total_steps and steps is not None and steps < enough:
         raise ValueError(
-            f"--steps {steps} makes {steps // batch * batch:,} in whole updates, less than the {least:,} steps that "
-            "the run's own best responses have behind them, with those of the policies they went on from: what so weak "
-            f"a search does not find may well be there; use --steps {enough} or more, or leave it out"
+            f"--steps {steps} makes {steps // batch * batch:,} in whole updates, but {subject.behind}: what so weak a "
+            f"search does not find may well be there; use --steps {enough} or more, or leave it out"
         )
     if steps is None and not 0 < known.total_steps < least:
         return known
@@ -168,7 +209,7 @@ def exploit(subject: Subject, name: str, how: Verification, number: int | None =
     check_trainable(earning(subject.game, how.reward), subject.named, how.oracle, initial)
     torch.set_num_threads(1)
     key = f"{subject.label}-{name}-{_digest(subject, how)}"
-    subject.folder.mkdir(parents=True, exist_ok=True)
+    _make(subject.folder)
     units = how.trainings * len(subject.populations)
     with (
         RunFolder(subject.folder) as run,
@@ -182,6 +223,18 @@ def exploit(subject: Subject, name: str, how: Verification, number: int | None =
         file = f"{FOLDER}/{key}-{how.trainings}x{how.episodes}.json"
         run.write_json(file, result)
     return result, subject.folder / file
+
+
+def _make(folder: Path) -> None:
+    """Raises ValueError where there can be no such folder, or nothing can be written to it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".lock").touch()
+    except OSError as error:
+        raise ValueError(
+            f"what is found is kept in {folder}, which cannot be written to ({error.strerror}): "
+            "run this where it can, on a copy of a run if need be"
+        ) from error
 
 
 def _digest(subject: Subject, how: Verification) -> str:
@@ -208,13 +261,14 @@ def _result(subject: Subject, name: str, how: Verification, gap: FullGap[int | N
     """All that was found, in plain values: equal for equal questions."""
     exact, reason = exact_beside(subject, how.reward)
     players = [
-        {"agent": agent, **_told(gain), "deviation": deviation(chosen, held)}
+        {"agent": agent, **_told(gain), "deviation": deviation(chosen, held, not how.oracle.total_steps)}
         for agent, gain, chosen, held in zip(
             subject.game.agents, gap.gains, gap.chosen, subject.populations, strict=True
         )
     ]
     return {
         "subject": subject.label,
+        "run": subject.progress,
         "game": subject.named,
         "concept": "NashConv" if is_product(subject.sigma) else "CCE gap",
         "reward": how.reward,
@@ -223,6 +277,7 @@ def _result(subject: Subject, name: str, how: Verification, gap: FullGap[int | N
         "settings": asdict(how.oracle),  # type: ignore[call-overload]
         "steps": how.oracle.total_steps,
         "loop_steps": subject.loop_steps or None,
+        "loop_steps_are": subject.behind or None,
         "restarts": how.trainings,
         "episodes": how.episodes,
         "seed": how.seed,

@@ -51,6 +51,9 @@ class GameLanes:
         # As large as the actions: broadcasting would take three times as long.
         self._last = [put(_last_choices(self.action_spaces[seat], num_lanes)) for seat in self._discrete]
 
+    def __repr__(self) -> str:
+        return f"GameLanes({self.game!r}, {self.num_lanes})"
+
     def __getattr__(self, name: str) -> Any:
         if name in ("_state", "_ended", "_noise", "_key"):  # what `reset` sets
             raise ResetNeeded("call reset(seed) before anything else is asked of lanes")

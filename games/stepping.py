@@ -182,12 +182,15 @@ class SteppedLanes:
     def __init__(self, source: Seats, num_lanes: int, host: Callable[[Any, int], Host] = Here):
         if not isinstance(num_lanes, int | np.integer) or num_lanes < 1:
             raise ValueError(f"lanes need at least one episode to play, a whole number, got num_lanes={num_lanes!r}")
-        self.num_lanes, self.agents = num_lanes, source.agents
+        self._source, self.num_lanes, self.agents = source, num_lanes, source.agents
         self.observation_spaces, self.action_spaces = source.observation_spaces, source.action_spaces
         self._host = host(source, num_lanes)
         self._board = self._host.board
         self._wanted = blank_actions(source, num_lanes)
         self._noise: Noise | None = None
+
+    def __repr__(self) -> str:
+        return f"SteppedLanes({self._source!r}, {self.num_lanes})"
 
     def reset(self, seed: int, *units: str) -> None:
         """Start every lane afresh; `units` share the lanes in equal blocks (default: one unit named "lanes").

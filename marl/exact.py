@@ -43,8 +43,8 @@ def tree_game(game: object) -> TreeGame:
     """The game, where it has a tree. Raises ValueError for any other."""
     if not isinstance(game, TreeGame):
         raise ValueError(
-            f"exact values are of games with a tree, such as make('openspiel:kuhn_poker'), got {game!r}: play episodes "
-            "of it instead (marl.population), and train best responses (the oracle ppo)"
+            f"exact values are of games with a tree, such as make('openspiel:kuhn_poker'), got {type(game).__name__}: "
+            "play episodes of it instead (marl.population), and train best responses (the oracle ppo)"
         )
     return game
 

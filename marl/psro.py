@@ -137,9 +137,11 @@ def best_response(
 ) -> Policy:
     """One unit of work: train `seat` against the other seats' play of sigma.
 
-    The result is a pure function of (game, oracle, populations, sigma, seed, unit, start). Training goes on from the
-    policy `start`, or begins from scratch. Rewards and devices are those of `learning_lanes`; the policy comes back on
-    the CPU.
+    The result is a pure function of (game, oracle, populations, sigma, seat, seed, unit, reward, start), on one kind of
+    device. The others are drawn from `populations` [player][k] by `sigma` [k_1, ..., k_N]; (`seed`, `unit`) key what
+    is random. `reward` and `device` are those of `learning_lanes`; the policy comes back on the CPU. Training goes on
+    from the policy `start`, or begins from scratch; `progress` gets what the learner reports after every update. Raises
+    ValueError where the oracle cannot train for this seat.
     """
     warm = None if start is None else {0: start}
     with learning_lanes(game, oracle.num_lanes, populations, sigma, seat, reward, device) as lanes:

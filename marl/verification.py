@@ -136,11 +136,16 @@ def _of(seat: int, units: Mapping[str, int], found: Mapping[str, Policy]) -> lis
     return [found[unit] for unit, whose in units.items() if whose == seat]
 
 
-def deviation(chosen: int | None, held: Sequence[Policy]) -> str:
-    """What a player deviates to, as `verify` chose it, where its population holds so many policies."""
+def deviation(chosen: int | None, held: Sequence[Policy], computed: bool = False) -> str:
+    """What a player deviates to, as `verify` chose it, where its population holds so many policies.
+
+    Best responses may be `computed`, and not found by one of several trainings.
+    """
     if chosen is None:
         return "stays"
-    return f"policy {chosen}" if chosen < len(held) else f"restart {chosen - len(held)}"
+    if chosen < len(held):
+        return f"policy {chosen}"
+    return "exact best response" if computed else f"restart {chosen - len(held)}"
 
 
 def earning(game: Game | Playable, reward: Literal["own", "team"]) -> Game | Playable:

@@ -3,7 +3,7 @@
 Kernels work house-major: state and noise are [B, H] views of [H, B] arrays, so that a house is a contiguous column.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -148,6 +148,12 @@ class BucketBrigade:
             if not isinstance(getattr(self, name), bool | None):
                 raise ValueError(f"{name} must be True, False or None, got {getattr(self, name)!r}")
         _ = self._values  # an unknown scenario or a value out of range should fail here, not at the first use
+
+    def __repr__(self) -> str:
+        """The scenario, and what differs from the defaults: most of a game's thirty parameters are those."""
+        changed = [entry.name for entry in fields(self)[1:] if getattr(self, entry.name) != entry.default]
+        told = [repr(self.scenario), *(f"{name}={getattr(self, name)!r}" for name in changed)]
+        return f"BucketBrigade({', '.join(told)})"
 
     @cached_property
     def _values(self) -> dict[str, Any]:

@@ -34,8 +34,12 @@ def check_kinds(settings: Any) -> None:
 
 def positive(name: str, value: float, most: float = LARGEST) -> None:
     """Raises ValueError for what is not greater than 0 and at most that."""
-    if not real(name, value, 0, most) > 0:
-        raise ValueError(f"{name} must be greater than 0, got {value!r}")
+    try:
+        within = real(name, value, 0, most) > 0
+    except ValueError:  # which would tell of a range that 0 is in
+        within = False
+    if not within:
+        raise ValueError(f"{name} must be greater than 0 and at most {most:g}, got {value!r}")
 
 
 def check_lanes(oracle: Oracle, lanes: Lanes, seats: Sequence[int]) -> None:

@@ -234,3 +234,10 @@ def test_a_folder_that_cannot_be_written_to_is_refused_and_left_as_it_is(
     assert resumed(run) == 2
     assert "Read-only file system" in capsys.readouterr().err
     assert contents(run) == before
+
+
+def test_what_the_system_refuses_is_told_without_its_number(tmp_path, capsys):
+    assert guarded(lambda stop: (tmp_path / "none" / "file").read_text()) == 2
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path}/none/file: No such file or directory; once that is")
+    assert guarded(lambda stop: (_ for _ in ()).throw(ChildProcessError("a worker died"))) == 2
+    assert "error: a worker died; once" in capsys.readouterr().err

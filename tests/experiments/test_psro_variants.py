@@ -10,8 +10,10 @@ import pytest
 
 from analysis.load import load_run
 from experiments.psro import main as any_game
+from experiments.psro import parse as parse_any_game
+from experiments.psro import planned as planned_any_game
 from experiments.psro_bucket_brigade import main as bucket_brigade
-from experiments.psro_openspiel import main, parse
+from experiments.psro_openspiel import main, parse, planned
 from experiments.values import Computed
 from games.exact import TabularPolicy, mixture_gains, recommendation_gains
 from marl.checkpoint import PolicyStore, finished_iterations, load_snapshot
@@ -142,6 +144,33 @@ def test_jpsro_solves_a_game_of_common_and_conflicting_interest(solver: str, tmp
     assert main([*options, "--iterations", "9", "--run-dir", str(run)]) == 0
     learnt = META_SOLVERS[solver].certificate is SMALL_GAP
     assert gaps(run)[-1]["value"] <= (0.1 if learnt else 1e-6)
+
+
+def test_the_ce_gap_that_is_found_by_play_is_no_more_than_there_is(tmp_path: Path, capsys) -> None:
+    """Chicken with a third action for each, played rather than solved; its gap by hand, from the table of payoffs."""
+    file, run = tmp_path / "game.nfg", tmp_path / "run"
+    pairs = "6 6  7 2  0 0   2 7  0 0  5 1   0 0  1 5  0 0"  # the first player's choice varies first
+    file.write_text(f'NFG 1 R "chicken" {{ "first" "second" }} {{ 3 3 }}\n\n{pairs}\n')
+    game = f"openspiel:nfg_game(filename={file})"
+    options = ["--game", game, "--meta-solver", "max_gini_ce", "--targets", "recommendations", "--oracle", "exact"]
+    assert any_game([*options, "--iterations", "2", "--gap-episodes", "4000", "--run-dir", str(run), *ALONE]) == 0
+    assert "lower bound on the CE gap, return per episode" in capsys.readouterr().out
+
+    earned = np.array(pairs.split(), float).reshape(3, 3, 2).transpose(2, 1, 0)  # [N, first's, second's choice]
+    last, row = last_of(run), gaps(run)[-1]
+    plays = population_parts(parse_any_game(["--game", game]).make_game(), last.populations)  # [k_i, 3] a player
+    exact = 0.0
+    for own, other, table, joint in (
+        (plays[0], plays[1], earned[0], last.sigma),
+        (plays[1], plays[0], earned[1].T, last.sigma.T),
+    ):
+        met = joint @ other  # [k, 3] what the other plays where policy k is told, times how often it is
+        left = table @ met.T  # [3, k] what every choice earns then
+        exact += (left.max(axis=0) - (own.T * left).sum(axis=0)).sum()
+
+    assert (row["iteration"], row["concept"], row["kind"]) == (2, "CE gap", "lower bound")
+    assert 4 * row["standard_error"] < row["value"] <= exact + 4 * row["standard_error"]
+    assert exact > 0.5
 
 
 def test_the_anytime_gap_never_rises(tmp_path: Path) -> None:
@@ -275,13 +304,22 @@ def test_nothing_new_ends_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_patience_ends_a_run_that_can_be_gone_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
     assert main(["--meta-solver", "uniform", "--patience", "1", "--run-dir", str(run)]) == 0
-    assert "the gap in the whole game has not fallen in 1 iterations (--patience)" in capsys.readouterr().out
+    assert "the gap in the whole game has not fallen in 1 iteration (--patience)" in capsys.readouterr().out
     found = [row["value"] for row in gaps(run)]
     assert found[-1] >= min(found[:-1])
     assert main(["--run-dir", str(run), "--resume"]) == 0
     assert len(gaps(run)) == len(found)
     assert main(["--run-dir", str(run), "--resume", "--patience", "3"]) == 0
     assert len(gaps(run)) > len(found)
+
+
+@pytest.mark.parametrize("levels", [1, 3])
+def test_smoke_gives_every_level_of_a_pipeline_its_tiny_budget(levels: int) -> None:
+    given = ["--smoke", "--oracle", "ppo", "--pipeline", str(levels)]
+    for game, parsed, plan in (("kuhn_poker", parse, planned), ("matching_pennies", parse_any_game, planned_any_game)):
+        config = parsed([*given, "--game", game])
+        assert plan(config).oracle.total_steps == config.ppo.total_steps // levels >= 512
+    assert parse([*given, "--ppo.steps", "4096"]).ppo.steps == 4096
 
 
 def test_a_run_out_of_time_goes_on_to_the_same_bits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -299,7 +337,14 @@ def test_a_run_out_of_time_goes_on_to_the_same_bits(tmp_path: Path, capsys: pyte
     ("command", "options", "message"),
     [
         (main, "--targets rectifed", "did you mean 'rectified'"),
-        (main, "--pipeline 2", "no training to share out"),
+        (main, "--pipeline 2", "no training to share out: leave out --pipeline, or use --oracle ppo"),
+        (
+            main,
+            "--oracle ppo --pipeline 64 --ppo.steps 65536",
+            "leaves every level 1,024 of the oracle's 65,536 steps an iteration, too few to train with: "
+            "use --ppo.steps 262144 or more or --pipeline 16 at most",
+        ),
+        (main, "--oracle dqn --pipeline 64 --dqn.steps 4096", "use --dqn.steps 65536 or more or --pipeline 4 at most"),
         (main, "--oracle ppo --pipeline 2 --targets rectified", "use --targets mixture"),
         (main, "--oracle ppo --response preference", "use --oracle exact"),
         (main, "--game leduc_poker --meta-solver alpha_rank --response preference", "at most 100000"),
@@ -308,6 +353,15 @@ def test_a_run_out_of_time_goes_on_to_the_same_bits(tmp_path: Path, capsys: pyte
         (any_game, "--game battle_of_the_sexes --targets rectified", "use --targets mixture"),
         (any_game, "--game rock_paper_scissors --meta-solver anytime", "use `counterplay psro-openspiel`"),
         (any_game, "--game openspiel:kuhn_poker(players=3) --targets rectified", "two players; got 3"),
+        (
+            main,
+            "--game kuhn_poker(players=3) --targets rectified",
+            "targets rectified and zero_sum_nash need two players; got 3: use --targets mixture with --meta-solver "
+            "alpha_rank, max_gini_cce or logit_nash, or --targets recommendations with --meta-solver max_gini_ce",
+        ),
+        (any_game, "--game bucket_brigade --oracle exact", "got BucketBrigade: play episodes of it instead"),
+        (any_game, "--game openspiel_stepped:kuhn_poker --oracle exact", "got SteppedLanes: play episodes of it"),
+        (bucket_brigade, "--meta-solver zero_sum_nash", "got 4: use --meta-solver alpha_rank, max_gini_cce or logit"),
         (bucket_brigade, "--targets rectified", "two players; got 4: use --targets mixture"),
         (bucket_brigade, "--pipeline 1000", "pipeline must be at least 1 and at most 64"),
     ],

@@ -236,3 +236,18 @@ def test_an_episode_of_two_phases_a_night_takes_twice_the_steps():
     lanes.reset(0)
     rest = (np.zeros((3, 3), np.int64),) * 4
     assert [lanes.step(rest).done.all() for _ in range(26)] == [False] * 25 + [True]
+
+
+@pytest.mark.parametrize(
+    ("game", "told"),
+    [
+        (BucketBrigade(), "BucketBrigade('rest_trap')"),
+        (
+            BucketBrigade("default", "engine", rho=0.1, homes=(0, 1, 2, 3)),
+            "BucketBrigade('default', rules='engine', rho=0.1, homes=(0, 1, 2, 3))",
+        ),
+    ],
+)
+def test_a_game_is_told_by_what_it_differs_in(game, told):
+    assert repr(game) == told
+    assert eval(told) == game

@@ -5,8 +5,10 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
+from games import make
 from games.game import Lanes
 from games.lanes import closing
+from games.lanes import lanes_of as lanes_to_play
 from games.stepping import SteppedLanes
 
 
@@ -179,3 +181,10 @@ def test_closing_closes_every_environment():
     assert Clock.closed == 3
     with pytest.raises(ValueError, match="are closed"):
         lanes.step(wait(3))
+
+
+def test_lanes_are_told_in_words():
+    with closing(lanes_to_play(make("openspiel_stepped:kuhn_poker"), 2)) as lanes:
+        assert "kuhn_poker" in repr(lanes)
+        assert " object at " not in repr(lanes)
+    assert repr(lanes_to_play(make("cart_pole"), 2)) == "GameLanes(CartPole(max_steps=500), 2)"
