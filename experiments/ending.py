@@ -2,7 +2,8 @@
 
 from typing import Any, NamedTuple
 
-Rows = list[dict[str, Any]]
+from experiments.rows import Rows
+
 ERRORS = 2
 """Standard errors that a number must be away from another one to be told from it."""
 ROUNDING = 1e-9

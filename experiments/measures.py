@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from experiments.answers import Answer
-from experiments.ending import Rows, improves
+from experiments.ending import improves
+from experiments.rows import EPISODE, Rows, count, metric
 from games.game import Game, Playable, Policy
 from games.tree_game import TreeGame
 from games.versus import Populations
@@ -31,9 +32,6 @@ from metasolvers import META_SOLVERS, Concept, cce_gap, ce_gap, is_product
 if TYPE_CHECKING:
     from marl.psro import Payoffs, Snapshot  # torch
 
-EPISODE = "return per episode"
-COUNTED = {"nash_conv", "epsilon", "reservoir", "pool", "epochs"}
-"""What learners report that is computed or set, and no estimate."""
 CANCELS = 1e-6
 """Largest sum of returns that is rounding, and nothing that anybody gains."""
 
@@ -283,62 +281,3 @@ def _each_return(value: Value) -> list[Estimate]:
     """A player."""
     pairs = zip(value.mean.tolist(), value.standard_error.tolist(), strict=True)
     return [Estimate(mean, error, "estimate") for mean, error in pairs]
-
-
-def learning_rows(curves: Mapping[str, list[dict[str, float]]], part: Literal["response", "level"]) -> Rows:
-    """The learners' reports of one iteration, by the unit of their work, an entry an update.
-
-    `part` is what the last number of a unit's name counts: a player's responses, or levels of its pipeline.
-    """
-    rows = []
-    for unit, curve in curves.items():
-        iteration, player, *number = map(int, unit.split("/")[1:])
-        where = {"iteration": iteration, "player": player} | ({part: number[0]} if number else {})
-        for report in curve:
-            rows += report_rows(report, **where)
-    return rows
-
-
-def report_rows(report: Mapping[str, float], **where: int) -> Rows:
-    """What a learner reported of one update, `where` being whose it is.
-
-    Where several seats learn, the report names what is of one alone `.../seat`.
-    """
-    rows = []
-    for told, value in report.items():
-        name, _, seat = told.partition("/")
-        if name in ("update", "steps", "return_error"):
-            continue
-        row: dict[str, Any] = {"metric": f"learner/{name}", **where, "step": int(report["steps"]), "value": value}
-        if seat:
-            row["player"] = int(seat)
-        error = report.get(told.replace("return", "return_error")) if name == "return" else None
-        if error is not None:
-            row["standard_error"] = error
-        if name == "nash_conv":
-            row["unit"] = EPISODE
-        rows.append({**row, "kind": "exact" if name in COUNTED else "estimate"})
-    return rows
-
-
-def metric(name: str, estimate: Estimate, unit: str, iteration: int, **more: int | str) -> dict[str, Any]:
-    value, error, kind = estimate
-    return {
-        "iteration": iteration,
-        "metric": name,
-        **more,
-        "value": float(value),
-        "standard_error": float(error),
-        "kind": kind,
-        "unit": unit,
-    }
-
-
-def count(name: str, number: int, iteration: int) -> dict[str, Any]:
-    """A number that is known exactly."""
-    return {"iteration": iteration, "metric": name, "value": number, "kind": "exact"}
-
-
-def find(rows: Rows, name: str) -> dict[str, Any] | None:
-    """The last row of a metric, or None."""
-    return next((row for row in reversed(rows) if row["metric"] == name), None)

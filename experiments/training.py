@@ -14,7 +14,6 @@ from analysis.figures import draw
 from analysis.numbers import shown
 from analysis.robust import interval
 from analysis.trainings import WATCHED, brief, evaluation_table, read_metrics, team_share, watched
-from experiments.measures import EPISODE, Rows, report_rows
 from experiments.opponents import (
     TOGETHER,
     TRAINED,
@@ -28,6 +27,7 @@ from experiments.opponents import (
     with_own_expert,
 )
 from experiments.placement import settings
+from experiments.rows import EPISODE, Rows, report_rows
 from experiments.run import RunFolder, changes, interpreter, invocation, to_lines
 from experiments.solving import Solving, gap_of, solves
 from experiments.stop import Stop

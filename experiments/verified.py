@@ -15,11 +15,11 @@ from analysis.runs import glance
 from analysis.trainings import team_share
 from experiments.checks import check_processes
 from experiments.known_settings import settings_of
-from experiments.measures import EPISODE
 from experiments.opponents import TOGETHER, TRAINED
 from experiments.oracles import check_responder, check_trainable, chosen, with_steps
 from experiments.placement import settings
 from experiments.play import cast_of
+from experiments.rows import EPISODE
 from experiments.run import RunFolder, invocation
 from experiments.shortfalls import known_shortfall
 from experiments.terminal import Display, View, display
