@@ -8,9 +8,11 @@ import numpy as np
 from analysis.trainings import team_share
 from experiments.placement import settings
 from games.game import Game, Playable, Policy
+from games.numbers import whole
 from games.tree_game import TreeGame
 from marl.exact import evaluate_exact, exact_gap, tree_game
 from marl.oracles import JointTraining, Learner, Oracle
+from marl.psro import placed
 
 
 def solves(config: Any, oracle: Oracle, game: Game | Playable) -> bool:
@@ -44,7 +46,7 @@ class Solving:
         self.steps = int(report["steps"])
         if self.finished or self.steps // self.every > before // self.every:
             policies = self.policies
-            report["nash_conv"] = gap_of(self.game, [policies[seat] for seat in sorted(policies)])
+            report["nash_conv"] = gap_of(self.game, [placed(policies[seat], "cpu") for seat in sorted(policies)])
         return report
 
     @property
@@ -60,4 +62,4 @@ class Solving:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.learner.load_state_dict(state["learner"])
-        self.steps = int(state["steps"])
+        self.steps = whole("steps", state["steps"], 0)

@@ -605,6 +605,17 @@ def test_gaps_while_it_learns_are_of_the_averages_of_that_moment(fictitious: Pat
     assert told[3]["value"] == pytest.approx(nash_conv(game.tree, profile(game.tree, parts)), rel=1e-9)
 
 
+@pytest.mark.gpu
+def test_gaps_may_be_of_averages_on_cuda(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    arguments = ["nfsp", *NFSP, "--game", "openspiel:kuhn_poker", "--device", "cuda", "--run-dir", str(run)]
+    assert main(arguments) == 0
+    told = [row for row in load_training(run).metrics if row["metric"] == "learner/nash_conv"]
+    last = load_training(run).gap
+    assert last is not None
+    assert told[-1]["value"] == pytest.approx(last["value"], rel=1e-5)
+
+
 def test_what_is_of_one_of_several_learners_names_the_player(fictitious: Path) -> None:
     rows = load_training(fictitious).metrics
     for name, players in (("return", [0, 1]), ("reservoir", [0, 1]), ("epsilon", [None]), ("nash_conv", [None])):
