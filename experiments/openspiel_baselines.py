@@ -76,7 +76,7 @@ def compare(
         raise ValueError(f"none of the rows {', '.join(rows)} is of {', '.join(games)}")
 
     def seconds_of(game: str, row: str) -> float:
-        return budget or GAMES[game].seconds * ROWS[row].patience
+        return budget or ROWS[row].seconds(game)
 
     kept = [line for line in read(results, (*KEY, "budget")) if not (again and _key(line) in keys)]
     _check_budgets(kept, {(game, row): seconds_of(game, row) for game, row, _ in keys}, results)

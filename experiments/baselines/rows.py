@@ -35,10 +35,16 @@ class Row:
     """Whether seeds matter."""
     patience: float = 1.0
     """Times the seconds of the game that it may take by default."""
+    longer: dict[str, float] = field(default_factory=dict)
+    """On these games so many times as long."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
         return SEEDS if self.learned else SEEDS[:1]
+
+    def seconds(self, game: str) -> float:
+        """Of the processor, that it may take on a game by default."""
+        return GAMES[game].seconds * self.patience * self.longer.get(game, 1.0)
 
 
 LOOP = ("pyspiel", "marl.psro", "metasolvers")
@@ -103,12 +109,21 @@ SHIPPED_NFSP = {
 ALPHA = {"alpha": 1.0, "population_size": 50}
 
 
-def _learned(algorithm: str, name: str, oracle: Any, shipped: str, agent: dict[str, Any]) -> dict[str, Row]:
+def _learned(
+    algorithm: str, name: str, oracle: Any, shipped: str, agent: dict[str, Any], longer: dict[str, float]
+) -> dict[str, Row]:
     """PSRO with an oracle that learns: ours in all games, OpenSpiel's in some."""
     solvers = {"": ("zero_sum_nash", ZERO_SUM), "_alpha_rank": ("alpha_rank", OTHERS)}
     rows = {
         f"ours_psro_{name}{ending}": Row(
-            algorithm, OURS, ours.psro, LOOP, games, {"oracle": oracle, "meta_solver": solver}, learned=True
+            algorithm,
+            OURS,
+            ours.psro,
+            LOOP,
+            games,
+            {"oracle": oracle, "meta_solver": solver},
+            learned=True,
+            longer=longer,
         )
         for ending, (solver, games) in solvers.items()
     }
@@ -137,8 +152,8 @@ ROWS: dict[str, Row] = {
     **_exact("double oracle", "double_oracle", "zero_sum_nash", "nash", ZERO_SUM),
     **_exact("PSRO, exact responses, alpha-rank", "psro_alpha_rank", "alpha_rank", "alpharank", OTHERS),
     **_exact("PSRO, exact responses, PRD", "psro_prd", "projected_replicator", "prd", OTHERS),
-    **_learned("PSRO, PPO beside PG", "ppo", LITTLE, "PG", SHIPPED_PG),
-    **_learned("PSRO, DQN", "dqn", SOME_STEPS, "DQN", SHIPPED_DQN),
+    **_learned("PSRO, PPO beside PG", "ppo", LITTLE, "PG", SHIPPED_PG, {}),
+    **_learned("PSRO, DQN", "dqn", SOME_STEPS, "DQN", SHIPPED_DQN, {"leduc": 5.0}),
     "ours_nfsp": Row("NFSP", OURS, ours.nfsp, ("pyspiel", "torch", "marl.exact", "marl.oracles.nfsp"), learned=True),
     "openspiel_nfsp": Row(
         "NFSP",

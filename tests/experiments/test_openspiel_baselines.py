@@ -200,6 +200,7 @@ def test_results_are_of_the_settings_that_rows_have() -> None:
         if line["row"] == "ours_nfsp":
             settings["oracle"] = repr(NFSP())
         assert {name: line["settings"].get(name) for name in settings} == settings
+        assert line["budget"] == ROWS[line["row"]].seconds(line["game"])
 
 
 def test_lines_of_several_budgets_do_not_mix(
