@@ -1,7 +1,7 @@
 """Two sides' rows of results on the same games, set beside each other: how soon each comes how close to equilibrium.
 
-A line of results (`analysis.lines`) holds `game`, `title`, `row`, `algorithm`, `whose` (OURS or PEER),
-`seed`, and `points`, a list of (CPU seconds, environment steps or None, NashConv); or, instead of them, an `error`.
+A line of results (`analysis.lines`) holds `game`, `title`, `row`, `algorithm`, `whose` (OURS or PEER), `seed`, `budget`
+and `points`, a list of (CPU seconds, environment steps or None, NashConv); or, instead of them, an `error`.
 """
 
 import math
@@ -23,15 +23,17 @@ class Side(NamedTuple):
     """What became of one row of a game: medians over its seeds."""
 
     seeds: int
+    budget: float
+    """Seconds of the processor that it was given."""
     points: int
     """Of the seed that was measured most often."""
     start: float
     last: float
     """NashConv in the end."""
     best: float
-    """The lowest NashConv on the way."""
+    """The lowest NashConv on the way, that most seeds come to."""
     seconds: float
-    """Of the processor, in all."""
+    """Of the processor, in all: the last measurement may be of before."""
     rate: float
     """Environment steps a second; nan where there are none."""
 
@@ -57,7 +59,7 @@ class Pair(NamedTuple):
     level: float
     """NashConv that both come to; nan where one has learnt nothing, or begins below what the other comes to."""
     our_seconds: float
-    """To the level."""
+    """To the level; nan without one."""
     their_seconds: float
 
     @property
@@ -67,16 +69,18 @@ class Pair(NamedTuple):
 
     @property
     def ahead(self) -> str:
-        """Who gets to the level first; without one, whose NashConv is lower in the end, if both ran and had to learn.
+        """Who gets to the level first; without one, whose NashConv is lower in the end, if it has fallen.
 
-        Nobody is where a side began at an equilibrium, as uniform play may be: that is no merit of its algorithm.
+        Nobody is where a row cannot run, and where a side began at an equilibrium, as uniform play may be: that is no
+        merit of its algorithm.
         """
         if not self.ran or any(side is not None and side.solved for side in (self.ours, self.theirs)):
             return ""
         if not math.isnan(self.ratio):
             return OURS if self.ratio >= 1 else PEER
         ours, theirs = (math.inf if side is None else max(side.last, SOLVED) for side in (self.ours, self.theirs))
-        return "" if ours == theirs else OURS if ours < theirs else PEER
+        lower, whose = (self.ours, OURS) if ours < theirs else (self.theirs, PEER)
+        return whose if ours != theirs and lower is not None and lower.last < lower.start else ""
 
 
 def of(lines: Sequence[Line], **wanted: object) -> list[Line]:
@@ -96,28 +100,29 @@ def side(lines: Sequence[Line]) -> Side | None:
         return None
     ran = [line for line in lines if line.get("points")]
     rates = [line["steps"] / line["cpu_seconds"] if line["steps"] else math.nan for line in ran]
+    lowest = sorted(float(course[:, 1].min()) for course in courses)
+    start, last, seconds, rate = (
+        float(np.median(values))
+        for values in (
+            [course[0, 1] for course in courses],
+            [course[-1, 1] for course in courses],
+            [line["cpu_seconds"] for line in ran],
+            rates,
+        )
+    )
+    # Of an even number the upper middle one: what lies between the two, half of the seeds never come to.
     return Side(
-        len(courses),
-        max(map(len, courses)),
-        *(
-            float(np.median(values))
-            for values in (
-                [course[0, 1] for course in courses],
-                [course[-1, 1] for course in courses],
-                [course[:, 1].min() for course in courses],
-                [line["cpu_seconds"] for line in ran],
-                rates,
-            )
-        ),
+        len(courses), ran[-1]["budget"], max(map(len, courses)), start, last, lowest[len(lowest) // 2], seconds, rate
     )
 
 
 def seconds_to(lines: Sequence[Line], level: float) -> float:
-    """Median CPU seconds until NashConv is first no larger than a level; infinite where most seeds never come there."""
-    found = []
-    for line in lines:
-        reached = [point[0] for point in line.get("points", []) if point[2] <= level]
-        found.append(min(reached, default=math.inf))
+    """Median CPU seconds until NashConv is first no larger than a level, of the seeds that have run.
+
+    Infinite where most of them never come there.
+    """
+    ran = [line["points"] for line in lines if line.get("points")]
+    found = [min((point[0] for point in points if point[2] <= level), default=math.inf) for points in ran]
     return float(np.median(found))
 
 

@@ -22,9 +22,9 @@ def read(results: Path, names: Sequence[str] = ()) -> list[Line]:
     for number, line in enumerate(results.read_text().splitlines() if results.exists() else [], 1):
         try:
             entries = json.loads(line)
-        except ValueError as error:
+        except json.JSONDecodeError as error:
             raise ValueError(
-                f"line {number} of {results} is no JSON: {error}; delete that line, or name another file"
+                f"line {number} of {results} is no JSON ({_why(error)}): delete that line, or name another file"
             ) from None
         missing = [name for name in names if not isinstance(entries, dict) or name not in entries]
         if missing:
@@ -34,6 +34,10 @@ def read(results: Path, names: Sequence[str] = ()) -> list[Line]:
             )
         found.append(entries)
     return found
+
+
+def _why(error: json.JSONDecodeError) -> str:
+    return f"{error.msg}, at its character {error.pos + 1}"
 
 
 def complete(
@@ -51,6 +55,8 @@ def complete(
     results.parent.mkdir(parents=True, exist_ok=True)
     with open(results, "ab"):
         pass
+    if not os.access(results.parent, os.W_OK):  # where lines are replaced, by another file
+        raise PermissionError(f"nothing can be written to {results.parent}")
     for key in keys:
         there = [line for line in read(results, names) if _key(line, names) == key]
         if not there or again(there[-1]):
@@ -65,8 +71,10 @@ def _write(results: Path, names: Sequence[str], line: Line) -> None:
         if len(kept) < len(there):
             write_whole(results, b"".join(map(_bytes, [*kept, line])))
         else:
+            text = results.read_bytes()
+            ended = not text or text.endswith(b"\n")  # editors may leave the last line without
             with open(results, "ab", buffering=0) as file:
-                file.write(_bytes(line))
+                file.write(_bytes(line) if ended else b"\n" + _bytes(line))
 
 
 @contextmanager

@@ -49,7 +49,7 @@ COLOURS = dict(
 )
 STYLES: dict[str, Any] = {OURS: "-", PEER: "--"}
 HEADERS = (
-    *("game", "algorithm", "seeds", "ours: NashConv", "after, s", "OpenSpiel: NashConv", "after, s"),
+    *("game", "algorithm", "seeds", "budget, s", "ours: NashConv", "after, s", "OpenSpiel: NashConv", "after, s"),
     *("level both reach", "ours, s", "OpenSpiel, s", "times sooner"),
     *("ours, steps/s", "OpenSpiel, steps/s", "times as many", "ahead"),
 )
@@ -58,23 +58,26 @@ TOGETHER = "Nothing of what the file holds has both sides."
 RANKED = ("game", "profiles", "ours, s", "OpenSpiel, s", "times sooner", "total variation between the answers")
 ABOUT = """# Beside OpenSpiel
 
-The same games, by OpenSpiel's game strings, solved by our algorithms and by OpenSpiel's; `{command}` measures what is
-missing in [{results}]({results}), which also holds every row's settings and versions, and writes this
-page and its figures from it. Every row is a process of one thread with a budget of CPU seconds, imports and the
-measuring of NashConv excluded, compiling our game trees included. A row whose time is over is stopped as soon as its
-library lets it, and "after" tells what it took. NashConv is exact; where a meta-strategy is
-correlated, it is that of the product of its marginals. Values are medians over the seeds in
-the file, whose number is given, of both sides where these differ.
-Ours trains PSRO's best responses with the settings in the file, and computes payoffs exactly. OpenSpiel's rows have the
-settings of its examples, whatever the game: PSRO those of psro_v2_example.py, where 1,000 episodes estimate every
-payoff, NFSP those of nfsp_leduc_pytorch.py. Environment steps are moves, those of such episodes included. Steps a
-second are of all that a row does, which is more than learning: `counterplay bench --only nfsp` compares that alone.
+The same games, by OpenSpiel's game strings, solved by our algorithms and by OpenSpiel's. This page and its figures
+are made from [{results}]({results}), which also holds every row's settings and versions; `python
+experiments/openspiel_baselines.py` (`make baselines`) measures what is missing there. Every row is a process of one
+thread with a budget of CPU seconds, imports and the measuring of NashConv excluded, compiling our game trees
+included. A row whose time is over is stopped as soon as its library lets it, and "after" tells what it took;
+"unchanged" says that not even its first iteration ended. NashConv, in returns per episode, is exact; where a
+meta-strategy is correlated, it is that of the product of its marginals. Values are medians over the seeds in the
+file; numbers of seeds and budgets are those of both sides where these differ. Of what neither learns nor samples one
+run is timed: a ratio near 1 may be noise. Ours trains PSRO's best responses with the settings in the file, and
+computes payoffs exactly. OpenSpiel's rows have the settings of its examples, whatever the game: PSRO those of
+psro_v2_example.py, where 1,000 episodes estimate every payoff, NFSP those of nfsp_leduc_pytorch.py. Environment steps
+are moves, those of such episodes included. Steps a second are of all that a row does, which is more than learning:
+`counterplay bench --only nfsp` compares that alone. Where README compares speeds, it is on games of other sizes, and
+to other levels.
 
 The level is the lowest NashConv that both sides come to, and more than once sooner, or as many, is in favour of ours.
-Without a level one side has learnt nothing in its time (its NashConv never fell below
-{improved} of where it began), or ended where the other began: ahead is then who ends at the lower NashConv. Nobody is
-where a side begins at an equilibrium, as uniform play is in matching pennies. In games of three players and of general
-sum, nothing is promised of any of these algorithms.
+Without a level one side has learnt nothing in its time (its NashConv never fell below {improved} of where it began),
+or ended where the other began: ahead is then who ends at the lower NashConv, if that has fallen. Nobody is where a
+side begins at an equilibrium, as uniform play is in matching pennies. In games of three players and of general sum,
+nothing is promised of any of these algorithms.
 """
 
 
@@ -88,10 +91,10 @@ def write(results: Path) -> list[Path]:
     for game in names(lines, "game"):
         figure = curves(lines, game)
         if figure is not None:
-            files.append(results.with_name(f"{game}.png"))
+            files.append(results.with_name(f"{results.stem}-{game}.png"))
             draw(figure, files[-1])
     target = results.with_suffix(".md")
-    write_whole(target, page(lines, results.name, [file.stem for file in files]).encode())
+    write_whole(target, page(lines, results.name, [file.name for file in files]).encode())
     return [target, *files]
 
 
@@ -150,19 +153,19 @@ def _held(course: Sequence[tuple[float, float]], grid: np.ndarray) -> np.ndarray
 
 
 def page(lines: Sequence[Line], results: str, figures: Sequence[str]) -> str:
-    """The whole page in Markdown, of a file of results; `figures` are the games that have one beside it."""
+    """The whole page in Markdown, of a file of results; `figures` are the files beside it."""
     titles = {line["game"]: line["title"] for line in lines}
     parts = [
-        ABOUT.format(command="make baselines", results=results, improved=f"{100 * IMPROVED:g} %"),
+        ABOUT.format(results=results, improved=f"{100 * IMPROVED:g} %"),
         "## Ratios\n\n" + _table(HEADERS, [cells(each, titles) for each in approaches(lines)], TOGETHER),
         "## Alpha-rank\n\nOf normal forms, with alpha = 1 and 50 individuals, payoffs as they are.\n\n"
         + _table(RANKED, [ranked_cells(row) for row in ranked(lines)], TOGETHER),
         "## Where OpenSpiel is ahead\n\n" + "\n".join(behind(lines)),
-        "## On one side alone\n\n" + _table(ALONE, alone(lines), "Nothing."),
+        "## On one side alone\n\n" + _table(ALONE, one_sided(lines), "Nothing."),
         "## What could not run\n\n" + "\n".join(failures(lines)),
         "## Days\n\nSeconds of different days may be of different machines.\n\n" + table(("day", "rows"), days(lines)),
         "## Imports\n\nCPU seconds, not part of the above.\n\n" + table(("row", "seconds"), imports(lines)),
-        "## Figures\n\n" + "\n\n".join(f"![{titles[game]}]({game}.png)" for game in figures),
+        "## Figures\n\n" + "\n\n".join(f"![{name.removesuffix('.png')}]({name})" for name in figures),
     ]
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
 
@@ -176,11 +179,14 @@ def cells(each: Pair, titles: dict[str, str]) -> list[str]:
     """A row of the table of ratios."""
     ours, theirs = each.ours, each.theirs
     rates = [found.rate if found else math.nan for found in (ours, theirs)]
-    seeds = dict.fromkeys(str(found.seeds) for found in (ours, theirs) if found)
+    sides = [found for found in (ours, theirs) if found]
+    seeds = dict.fromkeys(str(found.seeds) for found in sides)
+    budgets = dict.fromkeys(f"{found.budget:g}" for found in sides)
     return [
         titles[each.game],
         each.algorithm,
         ", ".join(seeds),
+        ", ".join(budgets),
         *_ended(ours, each.ran),
         *_ended(theirs, each.ran),
         *map(_told, (each.level, each.our_seconds, each.their_seconds, each.ratio)),
@@ -189,7 +195,7 @@ def cells(each: Pair, titles: dict[str, str]) -> list[str]:
     ]
 
 
-def alone(lines: Sequence[Line]) -> list[list[str]]:
+def one_sided(lines: Sequence[Line]) -> list[list[str]]:
     """Rows of the table of what has no other side."""
     rows = []
     for game, algorithm, whose in unpaired(lines):
@@ -209,8 +215,8 @@ def ranked(lines: Sequence[Line]) -> list[tuple[str, int, float, float, float, f
             [line for line in both if (line["whose"] == OURS) == own and "sigma" in line] for own in (True, False)
         )
         if mine and others:
-            ours, theirs = mine[-1], others[-1]
-            times = ours["cpu_seconds"], theirs["cpu_seconds"]
+            ours, theirs = mine[-1], others[-1]  # the answer is the same for every seed
+            times = [float(np.median([line["cpu_seconds"] for line in lines])) for lines in (mine, others)]
             rows.append((ours["title"], len(ours["sigma"]), *times, times[1] / times[0], distance(ours, theirs)))
     return rows
 
@@ -250,7 +256,23 @@ def failures(lines: Sequence[Line]) -> list[str]:
             advice = f" ({line['needs']})" if "needs" in line else ""
             told.setdefault((line["row"], line["error"] + advice), []).append(line["title"])
     where = {key: ", ".join(dict.fromkeys(titles)) for key, titles in told.items()}
-    return [f"- {row} on {where[row, why]}: {why}" for row, why in told] or ["Everything that was tried has run."]
+    mixed = [
+        f"- {row} on {title}: medians are of seeds with several budgets, {', '.join(f'{each:g} s' for each in budgets)}"
+        for (row, title), budgets in _budgets(lines).items()
+        if len(budgets) > 1
+    ]
+    problems = [f"- {row} on {where[row, why]}: {why}" for row, why in told] + mixed
+    return problems or ["Everything that was tried has run."]
+
+
+def _budgets(lines: Sequence[Line]) -> dict[tuple[str, str], list[float]]:
+    """Of every row on a game, by its title, the budgets of its seeds, each once."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for line in lines:
+        known = found.setdefault((line["row"], line["title"]), [])
+        if line["budget"] not in known:
+            known.append(line["budget"])
+    return found
 
 
 def days(lines: Sequence[Line]) -> list[list[str]]:
@@ -276,10 +298,10 @@ def imports(lines: Sequence[Line]) -> list[list[str]]:
 
 
 def _ended(found: Side | None, ran: bool) -> list[str]:
-    """NashConv in the end, and CPU seconds; whoever was stopped before there was anything new says so."""
+    """NashConv in the end, and CPU seconds; of whom nothing new was measured, that."""
     if found is None:
         return ["nothing" if ran else "cannot run", ""]
-    begun = " (where it began)" if found.points == 1 and not found.solved else ""
+    begun = " (unchanged)" if found.points == 1 and not found.solved else ""
     return [_told(found.last) + begun, _told(found.seconds)]
 
 

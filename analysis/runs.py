@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from analysis.files import MANIFEST, check_manifest, digest
 from analysis.load import command_of, iteration_folders, load_run, read_settings
-from analysis.trainings import load_training
+from analysis.trainings import learned_together, load_training
 
 State = Literal["finished", "interrupted", "running", "damaged"]
 
@@ -127,6 +127,8 @@ def check_run(path: Path) -> None:
         check_manifest(folder)
     for folder in (path / name for name in ("policy", "opponents", "together", "evaluation") if (path / name).exists()):
         check_manifest(folder)
+    if (path / "policy").exists() and learned_together(read_settings(path)["config"]):
+        check_manifest(path / "together")
     folders = iteration_folders(path)
     for iteration, folder in enumerate(folders):
         if folder.name != f"{iteration:04d}":

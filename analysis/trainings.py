@@ -96,6 +96,12 @@ def read_metrics(file: Path) -> Rows:
     return rows
 
 
+def learned_together(config: dict[str, Any]) -> bool:
+    """Whether a training is one in which others learn too, who are kept with its policy."""
+    oracle = config["oracle"]
+    return oracle == "nfsp" or (oracle == "joint" and not config["joint"]["opponents"])
+
+
 def used(settings: dict[str, Any]) -> dict[str, Any]:
     """run.json of a training without what decides nothing: fictitious play meets no opponents, and learns responses in
     one of the ways that it has settings of."""

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from experiments.rows import Rows
+from experiments.metrics import Rows
 
 ERRORS = 2
 """Standard errors that a number must be away from another one to be told from it."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.answers import Answer
 from experiments.ending import improves
-from experiments.rows import EPISODE, Rows, count, metric
+from experiments.metrics import EPISODE, Rows, count, metric
 from games.game import Game, Playable, Policy
 from games.tree_game import TreeGame
 from games.versus import Populations

@@ -61,8 +61,8 @@ def compare(
         results: File the lines are appended to; what it already has is not run once more ...
         again: ... unless this is asked for: then its lines are replaced.
 
-    Raises ValueError, before anything is run, for what there is not, and where the file would come to hold lines of a
-    row with several budgets.
+    Raises ValueError, before anything is run, for what there is not, for another file than of lines of JSON, and where
+    it would come to hold lines of a row with several budgets.
     """
     from analysis.lines import complete, read
     from analysis.openspiel_comparison import write
@@ -71,6 +71,8 @@ def compare(
         raise ValueError(f"budget must be a number of seconds, greater than 0 and at most {MOST:,.0f}, got {budget}")
     if any(seed < 0 for seed in seeds):
         raise ValueError(f"seeds must be at least 0, got {min(seeds)}")
+    if results.suffix != ".jsonl" or (results.exists() and not results.is_file()):
+        raise ValueError(f"results must be a file that ends in .jsonl, for the page takes its name, got {results}")
     keys = wanted(_known("game", games, GAMES), _known("row", rows, ROWS), seeds)
     if not keys:
         raise ValueError(f"none of the rows {', '.join(rows)} is of {', '.join(games)}")
@@ -95,7 +97,9 @@ def compare(
     print(*write(results), sep="\n")
     left = set(wanted(GAMES, ROWS, ())) - {_key(line) for line in read(results)}
     if left:
-        print(f"not in {results}: {len(left)} of the lines that there are without options")
+        print(
+            f"{len(left)} more lines belong to the whole comparison: run with --results {results} and no other option"
+        )
 
 
 def wanted(games: Iterable[str], rows: Iterable[str], seeds: tuple[int, ...]) -> list[tuple[str, str, int]]:
@@ -152,7 +156,10 @@ def alone(game: str, row: str, seed: int, seconds: float) -> dict[str, Any]:
             return {"error": f"{type(error).__name__}: did not end within {error.timeout:.0f} seconds"}
     if done.returncode:
         return {"error": f"exit code {done.returncode}: {' '.join(done.stderr.splitlines()[-1:])}"}
-    return json.loads(done.stdout)
+    try:
+        return json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        return {"error": f"printed {done.stdout[-80:]!r}, and not its line of results"}
 
 
 def _known(kind: str, given: tuple[str, ...], known: Iterable[str]) -> tuple[str, ...]:
@@ -166,7 +173,7 @@ def _known(kind: str, given: tuple[str, ...], known: Iterable[str]) -> tuple[str
 
 def _outcome(line: dict[str, Any]) -> str:
     if "error" in line:
-        return f"cannot run: {line['error']}"
+        return f"cannot run: {line['error']}" + (f"; {line['needs']}" if "needs" in line else "")
     seconds, _, value = line["points"][-1] if line["points"] else (line["cpu_seconds"], None, float("nan"))
     return f"NashConv {value:.4g} after {seconds:.1f} CPU seconds"
 
@@ -175,7 +182,9 @@ def main(arguments: list[str] | None = None) -> int:
     """The command; returns its exit code (see `experiments.stop.guarded`)."""
 
     def work(stop: Stop) -> None:
-        stop.advice = "what is finished stays; run the same command again for the rest"
+        again = "--again" in (sys.argv[1:] if arguments is None else arguments)
+        rest = "name the rest by --games, --rows and --seeds" if again else "run the same command again for the rest"
+        stop.advice = f"what is finished stays; {rest}"
         tyro.cli(compare, prog="python experiments/openspiel_baselines.py", args=arguments)
 
     return guarded(work)

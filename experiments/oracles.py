@@ -142,6 +142,8 @@ def small(name: str, settings: Oracle) -> Oracle:
 def with_steps(oracle: Oracle, steps: int, option: str) -> Oracle:
     """The oracle with another budget, which `option` gave. Raises ValueError where it cannot work."""
     if "steps" not in {entry.name for entry in fields(oracle)}:  # type: ignore[arg-type]
+        if not steps:
+            return oracle
         raise ValueError(f"{type(oracle).__name__} has no steps to be set: leave out {option}, or set it to 0")
     try:
         return replace(oracle, steps=steps)  # type: ignore[type-var]

@@ -42,7 +42,7 @@ class Cast(NamedTuple):
     iteration: int | None = None
     """Of PSRO: which one's they are."""
     seals: tuple[str, ...] = ()
-    """Of PSRO: SHA-256 of the policies as they are stored, in player order."""
+    """SHA-256 of the policies as they are stored: of PSRO in player order, of a training its own and the others'."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,9 @@ def cast_of(run: Path, iteration: int | None = None) -> Cast:
 
 
 def _of_training(run: Path) -> Cast:
-    from experiments.opponents import TOGETHER, met, policy_at
+    from experiments.opponents import TOGETHER, TRAINED, met, policy_at
     from experiments.train import began_as
+    from marl.atomic import MANIFEST, digest
 
     config, policy = began_as(run), policy_at(run)
     populations, sigma = met(run, config.make_game(), config.seat).joined_by(config.seat, policy)
@@ -162,7 +163,9 @@ def _of_training(run: Path) -> Cast:
     def origin(player: int, number: int) -> str:
         return f"trained by {config.oracle}" if joint or player == config.seat else f"one of {config.against}"
 
-    return Cast(config, populations, sigma, f"{config.against}" if sigma.size > 1 else "", origin)
+    which = f"{config.against}" if sigma.size > 1 else ""
+    seals = tuple(digest(run / part / MANIFEST) for part in (TRAINED, TOGETHER if joint else "opponents"))
+    return Cast(config, populations, sigma, which, origin, seals=seals)
 
 
 def _of_iteration(run: Path, command: str, iteration: int | None) -> Cast:

@@ -8,8 +8,8 @@ from analysis.numbers import shown
 from analysis.tables import DUELS, MEASURES, duel_table
 from experiments.config import Config
 from experiments.ending import Ending, improves
+from experiments.metrics import Rows, find
 from experiments.placement import resume_command
-from experiments.rows import Rows, find
 from experiments.run import RunFolder, interpreter, invocation
 
 RANKING = ("alpha_rank", "alpha_limit", "response_graph")

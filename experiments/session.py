@@ -19,8 +19,8 @@ from experiments.answers import COUNTING, Answer, Job, answered, at, jobs, pipel
 from experiments.checks import MOST_PROFILES
 from experiments.ending import Ending, counted, ending
 from experiments.measures import answer_rows, concept
+from experiments.metrics import Rows, learning_rows
 from experiments.report import report
-from experiments.rows import Rows, learning_rows
 from experiments.run import RunFolder, changes, to_lines
 from experiments.stop import Stop
 from experiments.terminal import Display, Forecast, Stopwatch, display

@@ -14,6 +14,7 @@ from analysis.figures import draw
 from analysis.numbers import shown
 from analysis.robust import interval
 from analysis.trainings import WATCHED, brief, evaluation_table, read_metrics, team_share, watched
+from experiments.metrics import EPISODE, Rows, report_rows
 from experiments.opponents import (
     TOGETHER,
     TRAINED,
@@ -27,7 +28,6 @@ from experiments.opponents import (
     with_own_expert,
 )
 from experiments.placement import settings
-from experiments.rows import EPISODE, Rows, report_rows
 from experiments.run import RunFolder, changes, interpreter, invocation, to_lines
 from experiments.solving import Solving, gap_of, solves
 from experiments.stop import Stop
@@ -247,10 +247,14 @@ def measured(lesson: "Lesson", others: Opponents, policy: Policy) -> tuple[Rows,
 
 
 def _solved(lesson: "Lesson", company: Opponents, play: str) -> Rows:
-    """NashConv of those who learned together, where that is what the training is about, and there is a tree: exact."""
+    """NashConv of those who learned together, who all play in one of the `ways`, exact.
+
+    Nothing where that is not what the training is about, or the game has no tree.
+    """
     if not solves(lesson.config, lesson.oracle, lesson.game):
         return []
-    gap = gap_of(lesson.game, [population[0] for population in company.populations])
+    everyone = [ways(lesson.oracle, population[0])[play] for population in company.populations]
+    gap = gap_of(lesson.game, everyone)
     return [{"metric": "evaluation/nash_conv", "play": play, "value": gap, "kind": "exact", "unit": EPISODE}]
 
 

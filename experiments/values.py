@@ -9,7 +9,7 @@ import numpy as np
 from analysis.numbers import shown
 from experiments.answers import Answer
 from experiments.measures import Duels, Play, correlated, duel_rows, exact_rows, gap_rows, measure
-from experiments.rows import Rows, find
+from experiments.metrics import Rows, find
 from experiments.terminal import MEASURED, VALUE, View, computed, played
 from games.exact.populations import own_plans
 from games.game import Game, Playable, Policy

@@ -1,6 +1,8 @@
 """Whose exploitability is looked for, by which oracle, and what it finds: `counterplay exploitability`."""
 
+import errno
 import hashlib
+import os
 import shlex
 from dataclasses import asdict
 from functools import partial
@@ -15,11 +17,11 @@ from analysis.runs import glance
 from analysis.trainings import team_share
 from experiments.checks import check_processes
 from experiments.known_settings import settings_of
+from experiments.metrics import EPISODE
 from experiments.opponents import TOGETHER, TRAINED
 from experiments.oracles import check_responder, check_trainable, chosen, with_steps
 from experiments.placement import settings
 from experiments.play import cast_of
-from experiments.rows import EPISODE
 from experiments.run import RunFolder, invocation
 from experiments.shortfalls import known_shortfall
 from experiments.terminal import Display, View, display
@@ -30,6 +32,7 @@ from games.openspiel import PREFIX
 from games.scripted import profile
 from games.tree_game import TreeGame
 from games.versus import Populations
+from marl.atomic import BrokenCheckpoint
 from marl.checkpoint import PolicyStore
 from marl.exact import evaluate_exact, exact_gap
 from marl.oracles import ORACLES, Oracle
@@ -40,6 +43,7 @@ from metasolvers import is_product
 
 FOLDER = "exploitability"
 VIEW = View(("response", "return"), "return: of each lane's last whole episode, while a response learns")
+COMPUTED = VIEW._replace(caption="return: the response's, computed in the game's tree; exact")
 
 
 class Subject(NamedTuple):
@@ -62,8 +66,8 @@ class Subject(NamedTuple):
     reward: Literal["own", "team"]
     """What its own best responses were trained for."""
     loop_steps: int
-    """That its own best responses have behind them, at most, those of policies they went on from included; 0 where
-    nobody trained them."""
+    """That its own best responses have behind them, at most, those of earlier iterations they went on from included,
+    but not those of a training's --start; 0 where nobody trained them."""
     behind: str
     """The same in words, which say whose steps these are."""
     recorded: dict[str, Oracle]
@@ -112,20 +116,20 @@ def _of_run(folder: Path) -> Subject:
         who = f"{cast.which} of {folder}"
     steps = chosen(config).total_steps * (max(1, cast.iteration or 0) if getattr(config, "warm_start", False) else 1)
     return Subject(
-        who,
-        config.make_game(),
-        _named(config),
-        cast.populations,
-        cast.sigma,
-        folder,
-        label,
-        cast.seals,
-        config.files,
-        "team" if team_share(stored) == 1 else "own",
-        steps,
-        _behind(config, steps),
-        recorded | {config.oracle: chosen(config)},
-        progress,
+        who=who,
+        game=config.make_game(),
+        named=_named(config),
+        populations=cast.populations,
+        sigma=cast.sigma,
+        folder=folder,
+        label=label,
+        seals=cast.seals,
+        files=config.files,
+        reward="team" if team_share(stored) == 1 else "own",
+        loop_steps=steps,
+        behind=_behind(config, steps),
+        recorded=recorded | {config.oracle: chosen(config)},
+        progress=progress,
     )
 
 
@@ -172,7 +176,21 @@ def _scripted(name: str, game: str) -> Subject:
     populations = [[policy] for policy in profile(name, rules)]
     alone = np.ones((1,) * len(populations))
     folder = Path("runs", f"{as_name(game)}-{name}")
-    return Subject(f"{name} play", rules, game, populations, alone, folder, name, (), asked.files, "own", 0, "", {})
+    return Subject(
+        who=f"{name} play",
+        game=rules,
+        named=game,
+        populations=populations,
+        sigma=alone,
+        folder=folder,
+        label=name,
+        seals=(),
+        files=asked.files,
+        reward="own",
+        loop_steps=0,
+        behind="",
+        recorded={},
+    )
 
 
 def verification_oracle(name: str, steps: int | None, subject: Subject) -> Oracle:
@@ -201,10 +219,14 @@ def verification_oracle(name: str, steps: int | None, subject: Subject) -> Oracl
 def exploit(subject: Subject, name: str, how: Verification, number: int | None = None) -> tuple[dict[str, Any], Path]:
     """What the verification oracle `name` finds, beside what it is known to fall short; and the file that holds it.
 
-    Trainings that are finished are kept beside that file, and not done again. Raises ValueError for a game that the
-    oracle cannot train for, before anything is written.
+    Trainings that are finished are kept beside that file, and not done again. Raises ValueError for a game or reward
+    that the oracle cannot train for, before anything is written, and BrokenCheckpoint where what is kept was damaged.
     """
     check_processes(subject.game, number)
+    if not how.oracle.total_steps and how.reward == "team":
+        raise ValueError(
+            f"{name} computes what players gain for themselves: use --reward own, or an oracle that learns"
+        )
     initial = [population[0] for population in subject.populations]
     check_trainable(earning(subject.game, how.reward), subject.named, how.oracle, initial)
     torch.set_num_threads(1)
@@ -213,12 +235,16 @@ def exploit(subject: Subject, name: str, how: Verification, number: int | None =
     units = how.trainings * len(subject.populations)
     with (
         RunFolder(subject.folder) as run,
-        display(VIEW) as show,
+        display(VIEW if how.oracle.total_steps else COMPUTED) as show,
         workers_of(number, units, partial(torch.set_num_threads, 1)) as workers,
     ):
         store = PolicyStore(run.path / FOLDER / key)
         told = _telling(show, how)
-        gap = verify(how, subject.game, subject.populations, subject.sigma, store, workers, told)
+        try:
+            gap = verify(how, subject.game, subject.populations, subject.sigma, store, workers, told)
+        except BrokenCheckpoint as error:
+            kept = shlex.quote(str(store.folder))
+            raise BrokenCheckpoint(f"{error}; once {kept} is removed, its trainings are done again") from error
         result = _result(subject, name, how, gap)
         file = f"{FOLDER}/{key}-{how.trainings}x{how.episodes}.json"
         run.write_json(file, result)
@@ -230,6 +256,9 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".lock").touch()
+        for place in (folder, folder / FOLDER):
+            if place.exists() and not os.access(place, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
     except OSError as error:
         raise ValueError(
             f"what is found is kept in {folder}, which cannot be written to ({error.strerror}): "

@@ -27,13 +27,13 @@ from analysis.openspiel_comparison import (
     ALONE,
     HEADERS,
     RANKED,
-    alone,
     approaches,
     behind,
     cells,
     checked,
     curves,
     failures,
+    one_sided,
     ranked,
     ranked_cells,
     table,
@@ -71,7 +71,7 @@ display(Markdown("\n".join(behind(lines))))
 # ## On one side alone, and what could not run
 
 # %%
-display(Markdown(table(ALONE, alone(lines))))
+display(Markdown(table(ALONE, one_sided(lines))))
 display(Markdown("\n".join(failures(lines))))
 
 # %% [markdown]

@@ -12,6 +12,7 @@ import numpy as np
 
 from experiments.baselines.games import Played
 from experiments.baselines.measured import Measure, Tally
+from experiments.solving import gap_of
 from games import exact
 from games.lanes import GameLanes
 from games.tree_game import TreeGame
@@ -89,5 +90,5 @@ def _of_mixture(game: TreeGame, snapshot: Any) -> float:
 
 
 def _of_policies(game: TreeGame, learner: Any) -> float:
-    parts = [exact.tabulate(game, learner.policies[seat], seat) for seat in range(len(game.agents))]
-    return exact.nash_conv(game.tree, exact.profile(game.tree, parts))
+    policies = learner.policies
+    return gap_of(game, [policies[seat] for seat in sorted(policies)])

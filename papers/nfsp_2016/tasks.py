@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from experiments.solving import gap_of
 from games import make
 from games.bucket_brigade import BucketBrigade
 from games.bucket_brigade.scripted import FAMILIES, POLICIES, policy
-from games.exact import nash_conv, profile, tabulate
 from games.game import Policy
 from games.lanes import GameLanes
-from games.tree_game import TreeGame
 from marl.oracles import NFSP, PPO
 from papers.oracles.protocol import FRESH
 from papers.oracles.teams import EPISODES, team_return, uniform_return
@@ -56,14 +55,13 @@ def poker(task: Task, seed: int, game: str) -> dict[str, Any]:
     The score is that of the final averages; the clock stands still while it is measured.
     """
     rules = make(game)
-    assert isinstance(rules, TreeGame)
     curve: dict[str, list[float]] = {"steps": [], "cpu_seconds": [], "average": [], "response": []}
     for steps, seconds, learner, _ in looks(task.oracle, rules, seed):
         curve["steps"].append(steps)
         curve["cpu_seconds"].append(round(seconds, 2))
         for name, policies in (("average", learner.policies), ("response", learner.responses)):
-            parts = [tabulate(rules, policies[seat], seat) for seat in sorted(policies)]
-            curve[name].append(round(nash_conv(rules.tree, profile(rules.tree, parts)) / len(parts), 6))
+            gap = gap_of(rules, [policies[seat] for seat in sorted(policies)])
+            curve[name].append(round(gap / len(policies), 6))
     return {"score": curve["average"][-1], "cpu_seconds": curve["cpu_seconds"][-1], "curve": curve}
 
 

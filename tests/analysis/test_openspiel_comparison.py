@@ -10,7 +10,7 @@ import pytest
 from analysis import notebook
 from analysis.comparison import pair
 from analysis.lines import Line, complete, read
-from analysis.openspiel_comparison import TOGETHER, alone, behind, days, failures, write
+from analysis.openspiel_comparison import TOGETHER, behind, days, failures, one_sided, ranked, write
 from counterplay.main import main
 from tests.analysis.test_notebook import JUPYTER, executed, prose
 
@@ -93,6 +93,36 @@ def test_who_is_ahead(game: str, algorithm: str, ahead: str, ratio: float) -> No
     assert found.ratio == pytest.approx(ratio, nan_ok=True)
 
 
+@pytest.mark.parametrize("whose", ["ours", "OpenSpiel"])
+def test_most_seeds_come_to_the_level(whose: str, results: Path) -> None:
+    """Of two seeds both, and not the mean of what they come to; of seeds that could not run nothing is asked."""
+    other = "OpenSpiel" if whose == "ours" else "ours"
+    two = [line(whose, [[1, 0, 1.0], [2, 1, 0.1]]), line(whose, [[1, 0, 1.0], [3, 1, 0.2]], seed=1)]
+    broken = {**line(whose, [], seed=2), "error": "ValueError: no"}
+    found = pair([*two, broken, line(other, [[1, 0, 1.0], [8, 1, 0.05]])], "kuhn", "NFSP")
+    assert found.level == 0.2
+    assert (found.our_seconds, found.their_seconds) == ((2.5, 8) if whose == "ours" else (8, 2.5))
+
+
+def test_seeds_of_several_budgets_are_named() -> None:
+    lines = [LINES[0], {**LINES[1], "budget": 2.0}]
+    assert failures(lines) == ["- ours_nfsp on Kuhn: medians are of seeds with several budgets, 60 s, 2 s"]
+
+
+def test_times_of_alpha_rank_are_medians() -> None:
+    mine = [line("ours", [[t, None, 0.0]], "alpha-rank", sigma=[1, 0], seed=i) for i, t in enumerate((1, 1, 9))]
+    ((_, _, ours, theirs, ratio, _),) = ranked([*mine, line("OpenSpiel", [[2, None, 0.0]], "alpha-rank", sigma=[1, 0])])
+    assert (ours, theirs, ratio) == (1, 2, 2)
+
+
+def test_a_last_line_may_lack_its_end(tmp_path: Path) -> None:
+    """As editors leave it: what follows is a line of its own."""
+    file = tmp_path / "lines.jsonl"
+    file.write_text('{"name": "a"}')
+    complete(file, ("name",), [("b",)], lambda name: {"name": name})
+    assert [each["name"] for each in read(file)] == ["a", "b"]
+
+
 def test_who_has_learnt_nothing_in_its_time_is_behind() -> None:
     late = [line("ours", [[0.1, 1, 1.0], [1.0, 2, 0.5]]), line("OpenSpiel", [])]
     assert pair(late, "kuhn", "NFSP").ahead == "ours"
@@ -102,8 +132,10 @@ def test_every_row_where_openspiel_is_ahead_is_named() -> None:
     assert behind(LINES) == ["- CFR+ on Kuhn: 4 times sooner at NashConv 0.01"]
     assert behind([LINES[0], LINES[2]]) == ["Nowhere."]
     assert behind(LINES[:2]) == [TOGETHER]
-    rising = [line("ours", [[1, 1, 2.0], [2, 2, 3.0]]), line("OpenSpiel", [[1, 1, 1.9], [2, 2, 2.5]])]
-    assert behind(rising) == ["- NFSP on Kuhn: NashConv 2.5 beside 3 in the end, and no level"]
+    rising = [line("ours", [[1, 1, 2.0], [2, 2, 3.0]]), line("OpenSpiel", [[1, 1, 1.9], [2, 2, 1.5]])]
+    assert behind(rising) == ["- NFSP on Kuhn: NashConv 1.5 beside 3 in the end, and no level"]
+    both = [rising[0], line("OpenSpiel", [[1, 1, 1.9], [2, 2, 2.5]])]
+    assert behind(both) == ["Nowhere."]
     slower = [
         line("ours", [[4, None, 0.0]], "alpha-rank", sigma=[1, 0]),
         line("OpenSpiel", [[1, None, 0.0]], "alpha-rank", sigma=[1, 0]),
@@ -127,9 +159,9 @@ def test_who_begins_at_an_equilibrium_is_not_ahead() -> None:
 
 def test_what_one_side_alone_has_is_told(results: Path) -> None:
     lines = [LINES[0], LINES[2], line("ours", [[0.1, 0, 4.0]], "PSRO, DQN", "leduc"), LINES[10]]
-    assert alone(lines) == [
+    assert one_sided(lines) == [
         ["Kuhn", "PSRO, DQN", "OpenSpiel", "", "cannot run", "", "–"],
-        ["Leduc", "PSRO, DQN", "ours", "1", "4 (where it began)", "0.1", "–"],
+        ["Leduc", "PSRO, DQN", "ours", "1", "4 (unchanged)", "0.1", "–"],
     ]
     assert "## On one side alone\n\nNothing." in write(results)[0].with_suffix(".md").read_text()
 
@@ -146,10 +178,11 @@ def test_rows_that_were_measured_on_other_days_are_told() -> None:
 def test_the_page_and_figures_are_made_of_the_lines_alone(results: Path) -> None:
     page, *figures = write(results)
     assert page == results.with_suffix(".md")
-    assert {file.stem for file in figures} == {"kuhn", "leduc", "pennies"}
+    assert {file.name for file in figures} == {f"results-{game}.png" for game in ("kuhn", "leduc", "pennies")}
+    assert all(f"]({file.name})" in page.read_text() for file in figures)
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in figures)
     text = page.read_text()
-    assert "| Kuhn | NFSP | 2, 1 | 0.15 | 2 | 0.6 | 60 | 0.5 | 1.2 | 50 | 40 | 2,000 | 100 | 20 | ours |" in text
+    assert "| Kuhn | NFSP | 2, 1 | 60 | 0.15 | 2 | 0.6 | 60 | 0.5 | 1.2 | 50 | 40 | 2,000 | 100 | 20 | ours |" in text
     assert "| Pennies | 4 | 0.1 | 0.4 | 4 | 0.1 |" in text
     assert "- CFR+ on Kuhn: 4 times sooner" in text
     before = {file: file.read_bytes() for file in (page, *figures)}

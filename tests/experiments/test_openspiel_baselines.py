@@ -184,7 +184,7 @@ def test_a_broken_row_is_told_and_others_go_on(
     )
     page = results.with_suffix(".md")
     assert "openspiel_double_oracle on matching pennies: ValueError: Seed must be" in page.read_text()
-    assert (results.parent / "matching_pennies.png").stat().st_size > 1000
+    assert (results.parent / "results-matching_pennies.png").stat().st_size > 1000
     assert main(arguments) == 0
     assert "ours_cfr_plus seed" not in capsys.readouterr().out
     assert read(results)[0] == ran
@@ -224,12 +224,14 @@ def test_lines_of_several_budgets_do_not_mix(
     assert main([*row, "--budget", "0.3"]) == 0
     told = capsys.readouterr().out
     assert f"3 of these 3 lines are in {results} already" in told
-    assert f"not in {results}: {len(wanted(GAMES, ROWS, ())) - 3} of the lines" in told
+    assert f"{len(wanted(GAMES, ROWS, ())) - 3} more lines belong to the whole comparison" in told
 
 
 def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And one that the page would be written over."""
     (tmp_path / "file").touch()
-    for results in (tmp_path, tmp_path / "file" / "results.jsonl"):
+    (tmp_path / "folder.jsonl").mkdir()
+    for results in (tmp_path / "file" / "results.jsonl", tmp_path / "folder.jsonl", tmp_path / "x.md"):
         assert main(["--games", "kuhn", "--rows", "ours_cfr_plus", "--results", str(results)]) == 2
         assert "error: " in (told := capsys.readouterr()).err
         assert not told.out
@@ -244,9 +246,11 @@ def test_others_lines_are_refused(results: Path, capsys: pytest.CaptureFixture[s
     assert results.read_text() == '{"x": 1}\n'
 
 
-def test_a_process_that_dies_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_dies_or_tells_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openspiel_baselines.sys, "executable", "/bin/false")
     assert alone("kuhn", "ours_cfr_plus", 0, 1) == {"error": "exit code 1: "}
+    monkeypatch.setattr(openspiel_baselines.sys, "executable", "/bin/echo")
+    assert alone("kuhn", "ours_cfr_plus", 0, 1)["error"].endswith("and not its line of results")
 
 
 def test_what_a_row_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ COUNTED = {"nash_conv", "epsilon", "reservoir", "pool", "epochs"}
 
 
 def metric(name: str, estimate: "Estimate", unit: str, iteration: int, **more: int | str) -> dict[str, Any]:
+    """The row of a measured number, in a unit such as `EPISODE`; `more` says whose it is, or of what."""
     value, error, kind = estimate
     return {
         "iteration": iteration,
