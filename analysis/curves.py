@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from analysis.load import Rows
 from analysis.numbers import INTERVAL
 from analysis.panels import BLUE, ORANGE, grid, styled
-from analysis.trainings import FLOOR, Trained, learned_return, watched
+from analysis.trainings import FLOOR, Trained, learned_return, learned_together, watched
 
 
 @styled
@@ -18,6 +18,8 @@ def learning_curve(trained: Trained) -> Figure | None:
     """
     reports = {row["metric"].removeprefix("learner/") for row in trained.own if "step" in row}
     earned = f"{learned_return(trained.config)} per episode"
+    if trained.config["oracle"] == "nfsp":
+        earned = f"best response's {earned}"
     panels = {"return": earned, **watched(reports - {FLOOR})}
     if "return" not in reports or not trained.steps:
         return None
@@ -34,13 +36,14 @@ def learning_curve(trained: Trained) -> Figure | None:
             axis.plot(*zip(*floor, strict=True), color=ORANGE, linestyle="--", linewidth=1)
             axis.set(title=f"{called} (dashed: uniform's), nats")
         if name == "nash_conv":
-            axis.set(title=f"{called}, exact", ylim=(0, None))
+            axis.set(title=f"{called}, exact, return per episode", ylim=(0, None))
     final = [row for row in trained.evaluation if row["metric"] == "evaluation/return"]
     for row in final[:1]:
         axes[0].axhline(row["value"], color=ORANGE, linestyle="--", linewidth=1)
         axes[0].set(title=f"{earned} (dashed: in the end, {row['play']})")
     config = trained.config
-    figure.suptitle(f"{config['oracle']} on {config['game']}, seed {config['seed']}", fontsize=9)
+    whose = f", player {config['seat']}" if learned_together(config) else ""
+    figure.suptitle(f"{config['oracle']} on {config['game']}{whose}, seed {config['seed']}", fontsize=9)
     return figure
 
 

@@ -100,6 +100,8 @@ def write(results: Path) -> list[Path]:
 
 def checked(results: Path) -> list[Line]:
     """The lines of a file. Raises ValueError where there are none, and for others' lines."""
+    if not results.exists():
+        raise ValueError(f"there is no file {results}: experiments/openspiel_baselines.py writes one")
     lines = read(results, ("game", "title", "row", "algorithm", "whose", "seed", "budget", "day"))
     if not lines:
         raise ValueError(f"{results} holds no results: run experiments/openspiel_baselines.py first")

@@ -4,6 +4,7 @@ import argparse
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from analysis.numbers import shown
 from analysis.runs import Listed, list_runs
@@ -40,8 +41,14 @@ def _row(run: Listed) -> tuple[str, ...]:
         run.path.name,
         run.state,
         done,
-        shown(run.gap),
+        _gap(run.gap),
         shown(run.team_return),
         f"{age(run.changed)} ago",
         run.problem,
     )
+
+
+def _gap(row: dict[str, Any] | None) -> str:
+    """With what it is of, where older runs tell that."""
+    of = "NashConv" if row is not None and row["metric"].endswith("nash_conv") else (row or {}).get("concept", "")
+    return f"{shown(row)} {of}".strip()

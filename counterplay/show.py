@@ -83,7 +83,8 @@ def _found(run: Run) -> Iterator[RenderableType]:
     for metric in ("restricted_gap", "full_gap"):
         row = found[-1].get(metric)
         if row is not None:
-            yield f"{MEASURES[metric]}: {shown(row)} ({row['kind']}; {row.get('unit', 'return per episode')})"
+            of = f" {row['concept']}" if "concept" in row else ""
+            yield f"{MEASURES[metric]}: {shown(row)} ({row['kind']}{of}; {row.get('unit', 'return per episode')})"
         else:
             yield f"{MEASURES[metric]}: not measured for the last meta-strategy"
     yield ""

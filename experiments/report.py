@@ -77,6 +77,10 @@ def _notes(config: Config, rows: Rows) -> list[str]:
             f"  heuristic: {config.meta_solver} with best responses by value; its theory is of preference-based"
         )
         notes.append("  ones [Muller et al. 2020]: psro-openspiel --response preference, in small games")
+    if preferring and config.meta_solver in RANKING:
+        notes.append("  alpha-PSRO: responses are preference-based, and may well gain nothing by value")
+    if getattr(config, "targets", "mixture") == "rectified":
+        notes.append("  heuristic: PSRO_rN, of rectified responses, may end away from an equilibrium")
     if preferring and config.meta_solver not in RANKING:
         notes.append(
             f"  heuristic: {config.meta_solver} with preference-based responses; their theory is of alpha_rank"

@@ -24,7 +24,7 @@ MEASURED = {
 """Metric -> its column."""
 HEADER_WIDTH = 12
 
-CAPTION = """gap found: what players gain by deviating to policies found (CCE gap)
+CAPTION = """gap found: what players gain by deviating to policies found
 gap, whole game (previous): at least that of the meta-strategy before
 ± standard errors: where nothing is to be gained, gaps may be < 0"""
 

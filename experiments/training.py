@@ -62,16 +62,19 @@ EXACT = VIEW._replace(caption="return: the best response's, computed in the game
 """Of the exact oracle, which plays no steps."""
 FICTITIOUS = VIEW._replace(
     caption="return: of player {seat}'s best response, which explores, where it learns, mean ± standard error\n"
-    "NashConv: of all players' averages, exact, return per episode; not of games without a tree"
+    "average's loss: of what it imitates, in nats"
 )
 """Of neural fictitious self-play."""
+SOLVED = "NashConv: of all players' policies, exact, return per episode"
 
 
-def view_of(oracle: Oracle, seat: int) -> View:
+def view_of(lesson: "Lesson") -> View:
     """What is shown of a training."""
-    if isinstance(oracle, NFSP):
-        return FICTITIOUS._replace(caption=FICTITIOUS.caption.format(seat=seat))
-    return VIEW if oracle.total_steps else EXACT
+    view = VIEW if lesson.oracle.total_steps else EXACT
+    if isinstance(lesson.oracle, NFSP):
+        view = FICTITIOUS._replace(caption=FICTITIOUS.caption.format(seat=lesson.config.seat))
+    solved = solves(lesson.config, lesson.oracle, lesson.game)
+    return view._replace(caption=f"{view.caption}\n{SOLVED}") if solved else view
 
 
 def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
@@ -88,7 +91,7 @@ def learn(lesson: "Lesson", run: RunFolder, stop: Stop) -> None:
     others, start = load_opponents(folder, lesson.game, config.seat)
     lesson = lesson._replace(oracle=with_own_expert(lesson.oracle, folder))
     kept = trackers(run)
-    with display(view_of(lesson.oracle, config.seat)) as show:
+    with display(view_of(lesson)) as show:
         if TRAINED not in store:
             trained, company = Course(lesson, run, stop, show, kept).trained(others, start)
             failpoint("unit finished")

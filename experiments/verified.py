@@ -17,6 +17,7 @@ from analysis.runs import glance
 from analysis.trainings import team_share
 from experiments.checks import check_processes
 from experiments.known_settings import settings_of
+from experiments.measures import concept
 from experiments.metrics import EPISODE
 from experiments.opponents import TOGETHER, TRAINED
 from experiments.oracles import check_responder, check_trainable, chosen, with_steps
@@ -42,7 +43,9 @@ from marl.workers import Progress, workers_of
 from metasolvers import is_product
 
 FOLDER = "exploitability"
-VIEW = View(("response", "return"), "return: of each lane's last whole episode, while a response learns")
+VIEW = View(("response", "steps", "return"), "return: of each lane's last whole episode, while a response learns")
+LINES = 5
+"""Of every training that are shown."""
 COMPUTED = VIEW._replace(caption="return: the response's, computed in the game's tree; exact")
 
 
@@ -70,6 +73,8 @@ class Subject(NamedTuple):
     but not those of a training's --start; 0 where nobody trained them."""
     behind: str
     """The same in words, which say whose steps these are."""
+    claimed: str
+    """What its own gap is of: `experiments.measures.concept`."""
     recorded: dict[str, Oracle]
     """Settings of oracles that its folder has, by name."""
     progress: dict[str, Any] | None = None
@@ -128,6 +133,7 @@ def _of_run(folder: Path) -> Subject:
         reward="team" if team_share(stored) == 1 else "own",
         loop_steps=steps,
         behind=_behind(config, steps),
+        claimed=concept(getattr(config, "meta_solver", ""), cast.sigma),
         recorded=recorded | {config.oracle: chosen(config)},
         progress=progress,
     )
@@ -189,6 +195,7 @@ def _scripted(name: str, game: str) -> Subject:
         reward="own",
         loop_steps=0,
         behind="",
+        claimed=concept("", alone),
         recorded={},
     )
 
@@ -216,6 +223,15 @@ def verification_oracle(name: str, steps: int | None, subject: Subject) -> Oracl
     return with_steps(known, enough if steps is None else steps, "--steps")
 
 
+def budget(subject: Subject, how: Verification) -> str:
+    """How long is looked for deviations, in words."""
+    if not how.oracle.total_steps:
+        return "computed best responses"
+    told = f" ({subject.behind})" if subject.behind else ""
+    restarts = f"{how.trainings} restart{'s' if how.trainings > 1 else ''}"
+    return f"{restarts} of {how.oracle.total_steps:,} steps a player{told}"
+
+
 def exploit(subject: Subject, name: str, how: Verification, number: int | None = None) -> tuple[dict[str, Any], Path]:
     """What the verification oracle `name` finds, beside what it is known to fall short; and the file that holds it.
 
@@ -232,6 +248,7 @@ def exploit(subject: Subject, name: str, how: Verification, number: int | None =
     torch.set_num_threads(1)
     key = f"{subject.label}-{name}-{_digest(subject, how)}"
     _make(subject.folder)
+    print(f"by {name}: {budget(subject, how)}, seed {how.seed}", flush=True)
     units = how.trainings * len(subject.populations)
     with (
         RunFolder(subject.folder) as run,
@@ -274,14 +291,19 @@ def _digest(subject: Subject, how: Verification) -> str:
 
 
 def _telling(show: Display, how: Verification) -> Progress:
-    total = how.oracle.total_steps
+    total, shown = how.oracle.total_steps, dict[str, int]()
 
     def tell(unit: str, report: dict[str, float]) -> None:
         _, restart, player = unit.split("/")
-        response = f"restart {restart} of player {player}"
-        show.working(f"training {response}, {report['steps'] / total:.0%}")
-        if report["steps"] >= total:
-            show.row({"response": response, "return": f"{report['return']:.4g}" if "return" in report else ""})
+        response, steps = f"restart {restart} of player {player}", int(report["steps"])
+        if not total:
+            show.row({"response": f"exact best response of player {player}", "return": f"{report['return']:.4g}"})
+            return
+        show.working(f"training {response}, {steps / total:.0%}")
+        if steps * LINES // total > shown.get(unit, 0):
+            shown[unit] = steps * LINES // total
+            earned = f"{report['return']:.4g}" if "return" in report else ""
+            show.row({"response": response, "steps": f"{steps:,} of {total:,}", "return": earned})
 
     return tell
 
@@ -300,6 +322,7 @@ def _result(subject: Subject, name: str, how: Verification, gap: FullGap[int | N
         "run": subject.progress,
         "game": subject.named,
         "concept": "NashConv" if is_product(subject.sigma) else "CCE gap",
+        "run_s_concept": subject.claimed,
         "reward": how.reward,
         "unit": EPISODE,
         "oracle": name,

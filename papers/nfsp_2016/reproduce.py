@@ -21,6 +21,7 @@ from papers.pictures import write
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.jsonl"
+CLAIMS = ("claim", "where", "published", "ours, NashConv / 2", "")
 HEADERS = ("game", "steps", "CPU seconds", "bar", "measured", "mean", "")
 AVERAGE, RESPONSE = "#0072B2", "#E69F00"
 PACKAGES = ("torch", "numpy")
@@ -58,7 +59,7 @@ def page(lines: list[Line], folder: Path) -> int:
     claims = [
         claim(published, by_task[published["task"]]) for published in published_claims() if by_task[published["task"]]
     ]
-    tables.append(table(("claim", "where", "published", "ours", ""), claims))
+    tables.append(table(CLAIMS, claims))
     for name, found in by_task.items():
         if found and "curve" in found[0]:
             write(curves(TASKS[name], found), folder / "figures" / f"{name}.png")
@@ -68,6 +69,7 @@ def page(lines: list[Line], folder: Path) -> int:
     missed += [cells[0] for cells in claims if cells[-1] == "MISS"]
     for each in missed:
         print(f"missed: {each}")
+    print(f"wrote {folder / 'README.md'} and its figures")
     return int(bool(missed))
 
 
@@ -105,7 +107,8 @@ def claim(published: dict[str, Any], lines: list[Line]) -> list[str]:
     if "factor" in published:
         times = [theirs / ours for ours, theirs in zip(averages, responses, strict=True)]
         ok = min(times) >= published["factor"]
-        told, wanted = ", ".join(f"{each:.2f}" for each in responses), "qualitative"
+        told = ", ".join(f"{each:.2f}" for each in responses)
+        wanted = f"qualitative; here at least {published['factor']:g} times the averages'"
     else:
         ok = all(published["least"] <= each <= published["most"] for each in averages)  # a wide range, not a check
         told, wanted = (

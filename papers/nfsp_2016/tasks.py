@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.known_settings import settings_of
 from experiments.solving import gap_of
 from games import make
 from games.bucket_brigade import BucketBrigade
@@ -123,23 +124,7 @@ def best_scripted(game: BucketBrigade) -> tuple[str, float, float]:
     return (best, *team_return(game, teams[best], FRESH - 2))
 
 
-LEDUC = NFSP(
-    dqn=replace(
-        NFSP().dqn,
-        steps=3_000_000,
-        num_lanes=256,
-        horizon=8,
-        gradient_steps=8,
-        minibatch=256,
-        capacity=32_768,
-        epsilon_start=1.0,
-        epsilon_end=0.1,
-        epsilon_share=0.9,
-        hidden=(128,),
-    ),
-    hidden=(128,),
-)
-"""A larger game takes more exploration than there is by default."""
+LEDUC: NFSP = settings_of("openspiel:leduc_poker")["nfsp"]
 BRIGADE = NFSP(
     response="ppo",
     ppo=PPO(steps=500_000, num_lanes=1024, horizon=8, gae_lambda=0.5, anneal=False),

@@ -511,6 +511,20 @@ def test_in_joint_training_all_players_learn_and_are_measured_together(tmp_path:
     assert capsys.readouterr().out.count("trained by joint") == 2
 
 
+def test_gaps_of_joint_training_are_of_all_who_play_so(tmp_path: Path, capsys: Any) -> None:
+    """Greedy or drawn, and not of one who is greedy among others who are not."""
+    run = tmp_path / "run"
+    assert main(["joint", *JOINT, "--game", "openspiel:kuhn_poker", "--run-dir", str(run)]) == 0
+    game, out = began_as(run).make_game(), capsys.readouterr().out
+    learned = PolicyStore(run).load("policy").policy, met(run, game, 0).populations[1][0]
+    for row in load_training(run).metrics:
+        if row["metric"] == "evaluation/nash_conv":
+            playing = [ways(ORACLES["joint"](), policy)[row["play"]] for policy in learned]
+            parts = [tabulate(game, policy, seat) for seat, policy in enumerate(playing)]
+            assert row["value"] == pytest.approx(nash_conv(game.tree, profile(game.tree, parts)), rel=1e-9)
+            assert f"NashConv, {row['play']}: {row['value']:.4g} (exact; return per episode)" in out
+
+
 @pytest.mark.parametrize(
     ("share", "words"),
     [
