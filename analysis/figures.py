@@ -64,6 +64,7 @@ __all__ = [
 ]
 
 DOTS_PER_INCH = 300
+DASHES = ("-", "--", ":", "-.")
 FEW = 6
 """Policies a player up to which two panels of a payoff matrix go side by side."""
 MOST_WRITTEN = 12
@@ -116,6 +117,8 @@ def meta_strategy(run: Run) -> Figure:
 def learning(run: Run) -> Figure | None:
     """Each player's best responses while they learn, a line per iteration; None before the first.
 
+    Where an iteration has several of a player's, or a pipeline's levels, these differ in style.
+
     A point is the mean of the last whole episodes of the learner's lanes, in a band of its 95 % interval.
     """
     curves = learning_curves(run)
@@ -123,12 +126,14 @@ def learning(run: Run) -> Figure | None:
         return None
     iterations = sorted({curve.iteration for curve in curves})
     colours = dict(zip(iterations, colormaps["viridis"](np.linspace(0, 0.9, len(iterations))), strict=True))
+    part = "level" if any("level" in row for row in run.series("learner/return")) else "response"
     figure, axes = grid(run.players, 2.3, sharey=True)
     for curve in curves:
         marker = "." if len(curve.steps) < 20 else ""
-        label = f"iteration {curve.iteration}"
+        label = f"iteration {curve.iteration}" + (f", {part} {curve.response}" if curve.response else "")
+        style = DASHES[curve.response % len(DASHES)]
         steps, colour, spread = curve.steps / 1e3, colours[curve.iteration], INTERVAL * curve.error
-        axes[curve.player].plot(steps, curve.value, color=colour, marker=marker, label=label)
+        axes[curve.player].plot(steps, curve.value, color=colour, marker=marker, linestyle=style, label=label)
         axes[curve.player].fill_between(
             steps, curve.value - spread, curve.value + spread, color=colour, alpha=0.25, linewidth=0
         )

@@ -87,7 +87,7 @@ FIGURE = "figures/nash_conv.png"
 
 def digits(number: float) -> float:
     """Rounded to what other processors share: rounding is 0."""
-    return 0.0 if abs(number) < 1e-10 else float(f"{number:.12g}")
+    return 0.0 if abs(number) < 1e-10 else float(f"{number:.10g}")
 
 
 def row(document: Document, claim: dict[str, Any]) -> Row:
