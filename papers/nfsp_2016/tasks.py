@@ -147,13 +147,6 @@ TASKS = {
         "exploitability",
         0.2,
     ),
-    "leduc_longest": Task(
-        "Leduc poker, for longest",
-        replace(LEDUC, dqn=replace(LEDUC.dqn, steps=64_000_000)),
-        partial(poker, game="openspiel:leduc_poker"),
-        "exploitability",
-        0.1,
-    ),
     "rest_trap": Task(
         "Bucket Brigade rest_trap", BRIGADE, partial(brigade, game=BucketBrigade("rest_trap")), "share", 0.5
     ),
