@@ -112,7 +112,7 @@ def checked(results: Path) -> list[Line]:
 def curves(lines: Sequence[Line], game: str) -> Figure | None:
     """NashConv of a game against CPU seconds and against environment steps; None where nothing was measured.
 
-    A thin line is a seed, a thick one their median; ours are solid, OpenSpiel's dashed.
+    A thin line is a seed, a thick one their median; ours are solid, OpenSpiel's dashed; a dot was measured once.
     """
     drawn = [line for line in of(lines, game=game) if line.get("points") and line["algorithm"] in COLOURS]
     if not drawn:
@@ -124,11 +124,16 @@ def curves(lines: Sequence[Line], game: str) -> Figure | None:
             _row(axis, of(drawn, row=row), column)
         axis.set(xscale="log", yscale="log", xlabel=label)
         axis.grid(color="0.92", linewidth=0.6)
-    axes[0].set(ylabel=f"NashConv (below {SOLVED:g} drawn there)")
-    figure.suptitle(drawn[0]["title"], fontsize=9)
+    lowest = min(point[2] for line in drawn for point in line["points"])
+    floor = f" (below {SOLVED:g} drawn there)" if lowest < SOLVED else ""
+    axes[0].set(ylabel=f"NashConv{floor}")
+    figure.suptitle(f"{drawn[0]['title']}: NashConv in returns per episode, exact", fontsize=9)
     shown = [Line2D([], [], color=COLOURS[name], label=name) for name in COLOURS if of(drawn, algorithm=name)]
     sides = [Line2D([], [], color="0.3", linestyle=style, label=whose) for whose, style in STYLES.items()]
-    figure.legend(handles=[*shown, *sides], loc="outside lower center", ncols=4, frameon=False, fontsize=7)
+    once = Line2D(
+        [], [], color="0.3", marker="o", markersize=4, markerfacecolor="w", linestyle="", label="measured once"
+    )
+    figure.legend(handles=[*shown, *sides, once], loc="outside lower center", ncols=4, frameon=False, fontsize=7)
     return figure
 
 
@@ -140,12 +145,15 @@ def _row(axis: Axes, lines: Sequence[Line], column: int) -> None:
         return
     colour, style = COLOURS[lines[0]["algorithm"]], STYLES[lines[0]["whose"]]
     for course in courses:
-        axis.plot(*zip(*course, strict=True), color=colour, linestyle=style, linewidth=0.6, alpha=0.35)
+        axis.plot(
+            *zip(*course, strict=True), color=colour, linestyle=style, linewidth=0.6, alpha=0.35, drawstyle="steps-post"
+        )
     first, last = max(course[0][0] for course in courses), max(course[-1][0] for course in courses)
     grid = np.unique([place for course in courses for place, _ in course if first <= place <= last])
     held = [_held(course, grid) for course in courses]
     alone: dict[str, Any] = {"marker": "o", "markersize": 4, "markerfacecolor": colour if style == "-" else "w"}
-    axis.plot(grid, np.median(held, axis=0), color=colour, linestyle=style, **(alone if len(grid) == 1 else {}))
+    drawn = {"drawstyle": "steps-post"} | (alone if len(grid) == 1 else {})
+    axis.plot(grid, np.median(held, axis=0), color=colour, linestyle=style, **drawn)
 
 
 def _held(course: Sequence[tuple[float, float]], grid: np.ndarray) -> np.ndarray:
