@@ -144,7 +144,7 @@ def about(game: str, row: str) -> dict[str, Any]:
 
 def alone(game: str, row: str, seed: int, seconds: float) -> dict[str, Any]:
     """A row's course or its error, from a fresh process with an empty cache of compiled games."""
-    command = [sys.executable, "-m", "experiments.baselines", game, row, str(seed), str(seconds)]
+    command = [sys.executable, "-m", "experiments.baselines", game, row, str(seed), str(seconds), str(os.getpid())]
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     with TemporaryDirectory() as cache:
         surroundings = os.environ | ALONE | {"COUNTERPLAY_CACHE": cache, "PYTHONPATH": paths}

@@ -69,15 +69,22 @@ class Spawned:
 def _live(lasting: bool, serve: Callable[..., None], connection: Connection, *arguments: Any) -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
-    if lasting and sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent.pid:  # it has ended already
-            os._exit(1)
+    if lasting:
+        assert parent.pid is not None
+        end_with(parent.pid)
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
     # Native code that hangs keeps threads waiting, but not SIGIO, which ends a process where nobody handles it.
     fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, fcntl.fcntl(parent.sentinel, fcntl.F_GETFL) | os.O_ASYNC)
     serve(connection, *arguments)
+
+
+def end_with(parent: int) -> None:
+    """On Linux, let this process be killed when its parent, of that number, ends; elsewhere nothing."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it has ended already
+            os._exit(1)
 
 
 def _end_after(parent: Any) -> None:

@@ -1,4 +1,7 @@
-"""One row in a process of its own, as a line of JSON: `python -m experiments.baselines kuhn ours_cfr_plus 0 10`."""
+"""One row in a process of its own, as a line of JSON: `python -m experiments.baselines kuhn ours_cfr_plus 0 10`.
+
+Game, row, seed, CPU seconds; and, if it is to end with it, the process that started it.
+"""
 
 import contextlib
 import json
@@ -12,6 +15,7 @@ from typing import Any
 from experiments.baselines.games import GAMES
 from experiments.baselines.measured import Tally, watch
 from experiments.baselines.rows import ROWS
+from games.spawning import end_with
 
 PACKAGES = ("numpy", "open_spiel", "torch", "jax")
 
@@ -68,7 +72,9 @@ def _versions() -> Any:
 
 
 if __name__ == "__main__":
-    game, row, seed, seconds = sys.argv[1:]
+    game, row, seed, seconds, *parent = sys.argv[1:]
+    for number in parent:
+        end_with(int(number))
     with contextlib.redirect_stdout(sys.stderr):  # OpenSpiel prints as it goes
         line = measured(game, row, int(seed), float(seconds))
     print(json.dumps(line))

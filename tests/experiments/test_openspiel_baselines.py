@@ -1,10 +1,13 @@
 """The comparison with OpenSpiel: its rows, one process each, and how they are measured."""
 
 import json
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -244,6 +247,31 @@ def test_others_lines_are_refused(results: Path, capsys: pytest.CaptureFixture[s
     assert "line 1 of" in (told := capsys.readouterr().err)
     assert "lacks game, row, seed" in told
     assert results.read_text() == '{"x": 1}\n'
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent ended")
+def test_a_row_ends_with_the_command_that_is_killed(results: Path) -> None:
+    """It would go on for its whole budget, beside the rows of the next command."""
+    command = [sys.executable, "experiments/openspiel_baselines.py", "--games", "kuhn", "--rows", "ours_nfsp"]
+    with subprocess.Popen(
+        [*command, "--seeds", "0", "--budget", "1000", "--results", str(results)], cwd=ROOT
+    ) as parent:
+        child = until(lambda: children(parent.pid))
+        parent.kill()
+    until(lambda: not any(Path(f"/proc/{each}").exists() for each in child))
+
+
+def children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def until(found: Callable[[], Any], seconds: float = 60) -> Any:
+    """What is found at last."""
+    end = time.monotonic() + seconds
+    while not (what := found()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return what
 
 
 def test_a_process_that_dies_or_tells_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
