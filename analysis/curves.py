@@ -19,7 +19,7 @@ def learning_curve(trained: Trained) -> Figure | None:
     reports = {row["metric"].removeprefix("learner/") for row in trained.own if "step" in row}
     earned = f"{learned_return(trained.config)} per episode"
     if trained.config["oracle"] == "nfsp":
-        earned = f"best response's {earned}"
+        earned = "best response's return"
     panels = {"return": earned, **watched(reports - {FLOOR})}
     if "return" not in reports or not trained.steps:
         return None

@@ -60,18 +60,22 @@ ABOUT = """# Beside OpenSpiel
 
 The same games, by OpenSpiel's game strings, solved by our algorithms and by OpenSpiel's. This page and its figures
 are made from [{results}]({results}), which also holds every row's settings and versions; `python
-experiments/openspiel_baselines.py` (`make baselines`) measures what is missing there. Every row is a process of one
-thread with a budget of CPU seconds, imports and the measuring of NashConv excluded, compiling our game trees
-included. A row whose time is over is stopped as soon as its library lets it, and "after" tells what it took;
-"unchanged" says that not even its first iteration ended. NashConv, in returns per episode, is exact; where a
-meta-strategy is correlated, it is that of the product of its marginals. Values are medians over the seeds in the
-file; numbers of seeds and budgets are those of both sides where these differ. Of what neither learns nor samples one
-run is timed: a ratio near 1 may be noise. Ours trains PSRO's best responses with the settings in the file, and
-computes payoffs exactly. OpenSpiel's rows have the settings of its examples, whatever the game: PSRO those of
-psro_v2_example.py, where 1,000 episodes estimate every payoff, NFSP those of nfsp_leduc_pytorch.py. Environment steps
-are moves, those of such episodes included. Steps a second are of all that a row does, which is more than learning:
-`counterplay bench --only nfsp` compares that alone. Where README compares speeds, it is on games of other sizes, and
-to other levels.
+experiments/openspiel_baselines.py` (`make baselines`) measures what is missing there.
+
+Every row is a process of one thread with a budget of CPU seconds, imports and the measuring of NashConv excluded,
+compiling our game trees included. A row whose time is over is stopped as soon as its library lets it, and "after"
+tells what it took; "unchanged" says that not even its first iteration ended.
+
+NashConv, in returns per episode, is exact; where a meta-strategy is correlated, it is that of the product of its
+marginals. Values are medians over the seeds in the file, each for itself: not every seed comes to a level; numbers of
+seeds and budgets are those of both sides where these differ. Of what neither learns nor samples one run is timed: a
+ratio near 1 may be noise.
+
+Ours trains PSRO's best responses with the settings in the file, and computes payoffs exactly. OpenSpiel's rows have
+the settings of its examples, whatever the game: PSRO those of psro_v2_example.py, where 1,000 episodes estimate every
+payoff, NFSP those of nfsp_leduc_pytorch.py. Environment steps are moves, those of such episodes included. Steps a
+second are of all that a row does, which is more than learning: `counterplay bench --only nfsp` compares that alone.
+Where README compares speeds, it is on games of other sizes, and to other levels.
 
 The level is the lowest NashConv that both sides come to, and more than once sooner, or as many, is in favour of ours.
 Without a level one side has learnt nothing in its time (its NashConv never fell below {improved} of where it began),
@@ -172,7 +176,7 @@ def page(lines: Sequence[Line], results: str, figures: Sequence[str]) -> str:
         + _table(RANKED, [ranked_cells(row) for row in ranked(lines)], TOGETHER),
         "## Where OpenSpiel is ahead\n\n" + "\n".join(behind(lines)),
         "## On one side alone\n\n" + _table(ALONE, one_sided(lines), "Nothing."),
-        "## What could not run\n\n" + "\n".join(failures(lines)),
+        "## What could not run, or is not as it should be\n\n" + "\n".join(failures(lines)),
         "## Days\n\nSeconds of different days may be of different machines.\n\n" + table(("day", "rows"), days(lines)),
         "## Imports\n\nCPU seconds, not part of the above.\n\n" + table(("row", "seconds"), imports(lines)),
         "## Figures\n\n" + "\n\n".join(f"![{name.removesuffix('.png')}]({name})" for name in figures),

@@ -97,9 +97,8 @@ def compare(
     print(*write(results), sep="\n")
     left = set(wanted(GAMES, ROWS, ())) - {_key(line) for line in read(results)}
     if left:
-        print(
-            f"{len(left)} more lines belong to the whole comparison: run with --results {results} and no other option"
-        )
+        same = "" if budget is None else f" --budget {budget:g}"
+        print(f"{len(left)} more lines belong to the whole comparison: run with --results {results}{same}")
 
 
 def wanted(games: Iterable[str], rows: Iterable[str], seeds: tuple[int, ...]) -> list[tuple[str, str, int]]:
