@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from marl.oracles import DQN, NFSP, PPO, SAC, RecurrentPPO
+from marl.oracles import NFSP, PPO, SAC, RecurrentPPO
 
 OURS: dict[str, Any] = {
     "ppo": PPO(steps=400_000, num_lanes=512, horizon=16, learning_rate=3e-3, gae_lambda=0.9, entropy_start=0.01),
@@ -57,21 +57,17 @@ KNOWN: dict[str, dict[str, Any]] = {
     },
     "leduc_poker": {
         "nfsp": NFSP(
-            dqn=DQN(
+            dqn=replace(
+                NFSP().dqn,
                 steps=3_000_000,
                 num_lanes=256,
                 horizon=8,
                 gradient_steps=8,
                 minibatch=256,
-                learning_rate=2e-3,
-                anneal=False,
-                gamma=1.0,
                 capacity=32_768,
-                learning_starts=2048,
                 epsilon_start=1.0,  # a larger game takes more exploration
                 epsilon_end=0.1,
                 epsilon_share=0.9,
-                target_rate=0.1,
                 hidden=(128,),
             ),
             hidden=(128,),

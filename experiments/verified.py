@@ -322,7 +322,7 @@ def _result(subject: Subject, name: str, how: Verification, gap: FullGap[int | N
         "run": subject.progress,
         "game": subject.named,
         "concept": "NashConv" if is_product(subject.sigma) else "CCE gap",
-        "run_s_concept": subject.claimed,
+        "own_concept": subject.claimed,
         "reward": how.reward,
         "unit": EPISODE,
         "oracle": name,
